@@ -1,0 +1,52 @@
+"""The two protocols of algorithms: all chunks at once, or chunk by chunk.
+
+`Params` (global), `Local` (row state of a chunk) and the sums are structs; everything else
+is a pure function of its arguments, so that it can be run anywhere and run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.structs import Array
+
+Params = Any
+Local = Any
+Sums = Any
+Trace = Mapping[str, float]
+"""Terms of one step by name; always `objective`, `bound` and `active`."""
+Named = dict[str, tuple[tuple[str, ...], Array]]
+"""Arrays with their dims by name, for a result."""
+
+
+class Parallel(Protocol):
+    """All chunks, then one update. Steps count from 1; the start of the row state is step 0."""
+
+    def survey(self, chunk: Chunk) -> Any:
+        """Facts of the data that are needed once; reduced over chunks like sums."""
+        ...
+
+    def init(self, survey: Any, draws: Draws) -> Params: ...
+
+    def start(self, chunk: Chunk, params: Params, draws: Draws) -> Local:
+        """Row state before the first step, from the initial parameters."""
+        ...
+
+    def local(self, chunk: Chunk, local: Local, params: Params, draws: Draws) -> tuple[Local, Sums]: ...
+
+    def update(self, params: Params, sums: Sums, draws: Draws) -> tuple[Params, Trace]: ...
+
+    def monotone(self) -> bool:
+        """Whether the objective may never fall (false for draws)."""
+        ...
+
+    def describe(self, params: Params) -> Named:
+        """Global results, features by falling prevalence."""
+        ...
+
+    def describe_rows(self, local: Local, params: Params) -> Named:
+        """Row results of a chunk, dims (feature, row), features in the order of `describe`."""
+        ...

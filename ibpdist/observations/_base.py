@@ -1,0 +1,83 @@
+"""The observation axis: how rows are made of features."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.rules import Rule, Rules
+from ibpdist.structs import Array, dims, struct
+from ibpdist.weights._base import Weights
+
+Matrix = NDArray[Any]
+
+
+@struct
+class Survey:
+    """Facts of the data that are needed once.
+
+    `missing` is a sum, modulo 2^64, of a hash of the rows in which a column is missing:
+    equal values mean missing in the same rows.
+    """
+
+    rows: Array = dims()
+    cells: Array = dims("column")
+    total: Array = dims("column")
+    squares: Array = dims("column")
+    missing: Array = dims("column")
+
+
+@struct
+class RowState:
+    """What a chunk's rows keep between steps: E z, and E[w | z = 1] unless weights are unit.
+
+    `ids` names the features as they were when this was written.
+    """
+
+    ids: Array = dims("feature", reduce="same")
+    z: Array = dims("feature row", reduce="concat")
+    w: Array = dims("weight row", reduce="concat")
+
+
+@struct
+class RowSums:
+    """Sums over rows that belong to z and w, from the sweep over features."""
+
+    on: Array = dims("feature")
+    entropy: Array = dims("feature")
+    cost: Array = dims("feature")
+
+
+class Observation(Protocol):
+    """A frozen dataclass of settings; owns the loop over features."""
+
+    name: ClassVar[str]
+    rules: ClassVar[frozenset[Rule]]
+
+    def survey(self, chunk: Chunk) -> Survey: ...
+
+    def init(self, survey: Survey, features: int, rng: np.random.Generator) -> Any: ...
+
+    def sweep(
+        self,
+        chunk: Chunk,
+        params: Any,
+        log_odds: NDArray[np.float64],
+        weights: Weights,
+        rules: Rules,
+        state: RowState,
+        draws: Draws,
+        inner: int,
+    ) -> tuple[RowState, RowSums, Any]:
+        """`inner` Gauss-Seidel sweeps over the features of every row, then the sums."""
+        ...
+
+    def update(self, params: Any, sums: Any, rule: Rule, rng: np.random.Generator) -> Any: ...
+
+    def score(self, params: Any, sums: Any) -> dict[str, float]: ...
+
+    def select(self, params: Any, keep: NDArray[np.intp]) -> Any: ...

@@ -1,0 +1,116 @@
+"""Frozen records of arrays whose dims are part of the type.
+
+    @struct
+    class GaussianSums:
+        yx: Array = dims("feature column")          # adds up over chunks
+        first: Array = dims("feature", reduce="min")
+
+A record checks its shapes when it is made. `combine` reduces two records of neighbouring
+blocks of rows field by field, left block first, so a reduction is data: every field says
+how it reduces. A trailing underscore marks a second axis over the same dim
+(`feature feature_`). Records nest. `pack` and `unpack` turn a record into a JSON-able
+outline and a flat dict of arrays, and back; nothing is ever pickled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar, dataclass_transform
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Reduction = Literal["sum", "min", "concat", "same"]
+T = TypeVar("T")
+
+_KINDS: dict[str, type[Any]] = {}
+_REDUCE: dict[str, Callable[[Array, Array, int], Array]] = {
+    "sum": lambda a, b, axis: a + b,
+    "min": lambda a, b, axis: np.minimum(a, b),
+    "concat": lambda a, b, axis: np.concatenate([a, b], axis=axis),
+    "same": lambda a, b, axis: a,
+}
+
+
+def dims(names: str = "", *, reduce: Reduction = "sum", along: str = "row") -> Any:
+    """Declare an array field by its dims; `along` names the dim a `concat` field grows in."""
+    return dataclasses.field(metadata={"dims": tuple(names.split()), "reduce": reduce, "along": along})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dims,))
+def struct(cls: type[T]) -> type[T]:
+    """Make a frozen record; fields are arrays declared with `dims`, or other records."""
+    made: Any = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    made.__post_init__ = _check
+    _KINDS[made.__name__] = made
+    return made  # type: ignore[no-any-return]
+
+
+def is_struct(value: object) -> bool:
+    return type(value).__name__ in _KINDS and dataclasses.is_dataclass(value)
+
+
+def dims_of(record: Any) -> dict[str, tuple[str, ...]]:
+    """Dims of each array field of a record (nested records are left out)."""
+    return {f.name: f.metadata["dims"] for f in dataclasses.fields(record) if "dims" in f.metadata}
+
+
+def combine(left: T, right: T) -> T:
+    """Reduce two records of adjoining row blocks, the earlier block on the left."""
+    made: dict[str, Any] = {}
+    for f in dataclasses.fields(left):  # type: ignore[arg-type]
+        a, b = getattr(left, f.name), getattr(right, f.name)
+        if "dims" not in f.metadata:
+            made[f.name] = combine(a, b)
+            continue
+        axis = f.metadata["dims"].index(f.metadata["along"]) if f.metadata["reduce"] == "concat" else 0
+        made[f.name] = _REDUCE[f.metadata["reduce"]](a, b, axis)
+    return type(left)(**made)
+
+
+def replace(record: T, **changes: Any) -> T:
+    return dataclasses.replace(record, **changes)  # type: ignore[type-var]
+
+
+def pack(record: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Outline (kinds by field, JSON-able) and arrays (by dotted name) of a record."""
+    outline: dict[str, Any] = {"kind": type(record).__name__, "records": {}}
+    arrays: dict[str, Array] = {}
+    for f in dataclasses.fields(record):
+        value = getattr(record, f.name)
+        if "dims" in f.metadata:
+            arrays[f.name] = np.asarray(value)
+            continue
+        inner, held = pack(value)
+        outline["records"][f.name] = inner
+        arrays.update({f"{f.name}.{name}": a for name, a in held.items()})
+    return outline, arrays
+
+
+def unpack(outline: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
+    """The record that `pack` took apart."""
+    kind = _KINDS[outline["kind"]]
+    fields: dict[str, Any] = {name: a for name, a in arrays.items() if "." not in name}
+    for name, inner in outline["records"].items():
+        held = {key.removeprefix(f"{name}."): a for key, a in arrays.items() if key.startswith(f"{name}.")}
+        fields[name] = unpack(inner, held)
+    return kind(**fields)
+
+
+def _check(self: Any) -> None:
+    sizes: dict[str, tuple[int, str]] = {}
+    kind = type(self).__name__
+    for f in dataclasses.fields(self):
+        if "dims" not in f.metadata:
+            continue
+        value = np.asarray(getattr(self, f.name))
+        object.__setattr__(self, f.name, value)
+        named = f.metadata["dims"]
+        if value.ndim != len(named):
+            raise ValueError(f"{kind}.{f.name} has shape {value.shape}, expected dims {named}")
+        for dim, size in zip(named, value.shape, strict=True):
+            known, first = sizes.setdefault(dim.rstrip("_"), (size, f.name))
+            if known != size:
+                raise ValueError(f"{kind}.{f.name}: {dim} is {size}, but {known} in {first}")
