@@ -1,0 +1,38 @@
+"""Latent feature models of unknown size, for matrices larger than memory.
+
+Names are imported when they are first used, so that `import ibpdist` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "SYSTEMS": "ibpdist.catalog",
+    "evaluate": "ibpdist.evaluate.heldout",
+    "fit": "ibpdist.pipeline",
+    "ingest": "ibpdist.data.ingest",
+    "open_dataset": "ibpdist.data.store",
+    "open_result": "ibpdist.runs.result",
+    "resume": "ibpdist.pipeline",
+    "synthesise": "ibpdist.data.synthetic",
+    "transform": "ibpdist.evaluate.transform",
+    "verify": "ibpdist.runs.verify",
+}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])
