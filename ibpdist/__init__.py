@@ -23,7 +23,7 @@ _HOME = {
     "verify": "ibpdist.runs.verify",
 }
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,199 @@
+"""What one fit is: a checked, frozen record, to and from YAML, with an id.
+
+The YAML is plain: numbers, true, false, words. Anchors, tags, duplicate or unknown keys and
+wrong types are refused with the key and its line; `no` and `012` are words, never guessed at.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import PydanticCustomError
+
+from ibpdist.errors import UsageError
+
+LARGEST_FILE = 1 << 20
+_POSITIVE = ("mass", "noise", "scale", "concentration")
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
+_FLOAT = re.compile(r"([-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z")
+_NOT_RESULT = {"data", "checkpoint"}
+Lines = dict[tuple[str, ...], int]
+
+
+def _setting(value: object) -> object:
+    if isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError("a setting is a finite number, true, false or a word")
+
+
+Setting = Annotated[Any, BeforeValidator(_setting)]
+
+
+class FitSpec(BaseModel):
+    """One fit: the data, the system of the catalog, and everything that decides the result.
+
+    `truncation` is K, the number of features provided. `seed` is any integer from 0 on.
+    `rtol` is the relative gain of the objective at which a fit stops, `steps` the limit.
+    `inner` sweeps over the features are made in a step. `holdout` is the share of the columns
+    hidden in the last half of the rows. `checkpoint` is the number of steps between
+    checkpoints; it does not change the result. `set` holds the settings of the system.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
+
+    data: str = Field(min_length=1, max_length=4096)
+    system: str = Field(min_length=1, max_length=64)
+    truncation: int = Field(gt=0)
+    seed: int = Field(ge=0)
+    steps: int = Field(default=200, gt=0)
+    rtol: float = Field(default=1e-6, ge=0, lt=1)
+    inner: int = Field(default=1, gt=0)
+    restarts: int = Field(default=1, gt=0)
+    holdout: float = Field(default=0.0, ge=0, lt=1)
+    checkpoint: int = Field(default=10, gt=0)
+    set: dict[str, Setting] = Field(default_factory=dict)
+
+    @field_validator("data")
+    @classmethod
+    def _printable(cls, value: str) -> str:
+        if not value.isprintable():
+            raise ValueError("a name has no control characters")
+        return value
+
+    @field_validator("set")
+    @classmethod
+    def _positive(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name in _POSITIVE:
+            number = value.get(name, 1)
+            if isinstance(number, bool) or (isinstance(number, int | float) and number <= 0):
+                raise PydanticCustomError("positive", "expected greater than 0", {"key": name})
+        return value
+
+    @classmethod
+    def make(cls, **values: Any) -> Self:
+        """A spec from options; a fault is a UsageError that names the option."""
+        return cls._checked(values, "", {})
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The spec in a YAML file; a fault is a UsageError with the key and its line."""
+        values, lines = _read_yaml(Path(path))
+        return cls._checked(values, f"{path}: ", lines)
+
+    @classmethod
+    def _checked(cls, values: Mapping[str, Any], file: str, lines: Lines) -> Self:
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            raise UsageError(file + _sentence(error, lines, list(cls.model_fields))) from None
+
+    def dump(self) -> str:
+        """Canonical YAML: every key, in the order of the fields; reading it gives an equal spec."""
+        return yaml.dump(self.model_dump(), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+    def id(self, fingerprint: str) -> str:
+        """16 hex digits: a hash of all that decides the result, the data by their fingerprint."""
+        decides = self.model_dump(exclude=_NOT_RESULT)
+        text = json.dumps([decides, fingerprint], sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _sentence(error: ValidationError, lines: Lines, known: list[str]) -> str:
+    first = error.errors(include_url=False)[0]
+    at = tuple(str(part) for part in first["loc"])
+    value = first["input"]
+    if first["type"] == "positive":
+        name = first["ctx"]["key"]
+        at, value = (*at, name), value[name]
+    line = lines.get(at, lines.get(at[:1]))
+    where = (f"line {line}: " if line is not None else "") + ".".join(at)
+    if first["type"] == "extra_forbidden":
+        close = difflib.get_close_matches(at[-1], known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
+        return f"{where}: unknown key; {hint}"
+    if first["type"] == "missing":
+        return f"{where}: this key is required"
+    reason = first["msg"].removeprefix("Value error, ")
+    reason = re.sub(r"^Input should be (a valid |an? )?", "expected ", reason)
+    return f"{where}: {reason}, got {value!r:.200}"
+
+
+def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise UsageError(f"{path}: larger than 1 MiB; a configuration is a short text")
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: not UTF-8 text") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    lines: Lines = {}
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if not isinstance(node, yaml.MappingNode):
+            raise UsageError(f"{path}: expected keys and values")
+        _walk(node, (), lines)
+        values: dict[str, Any] = loader.construct_document(node)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: {_yaml_sentence(error)}") from None
+    finally:
+        loader.dispose()
+    return values, lines
+
+
+def _walk(node: yaml.Node, at: tuple[str, ...], lines: Lines) -> None:
+    """Note the line of each key; refuse a key that stands twice or is not a word."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    for key, value in node.value:
+        line = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+            raise yaml.MarkedYAMLError(problem="a key must be a word", problem_mark=key.start_mark)
+        here = (*at, key.value)
+        if here in lines:
+            problem = f"{'.'.join(here)} stands twice, first in line {lines[here]}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+        lines[here] = line
+        _walk(value, here, lines)
+
+
+def _yaml_sentence(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"line {mark.line + 1}: {problem}" if mark is not None else str(problem)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML with the scalars of the JSON kind only, without anchors."""
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "anchor", None) is not None:
+            raise yaml.MarkedYAMLError(problem="anchors are not read", problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes every word that `_Loader` or another reader of YAML would take for something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+for _side in (_Loader, _Dumper):
+    _side.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(~|null|)\Z"), ["~", "n", ""])
+    _side.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(true|false)\Z"), list("tf"))
+    _side.add_implicit_resolver("tag:yaml.org,2002:int", _INT, list("-+0123456789"))
+    _side.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
