@@ -122,7 +122,7 @@ def recipe(
     if kind not in KINDS:
         raise UsageError(f"there is no synthetic data {kind!r}; choose one of {', '.join(KINDS)}")
     columns, features = _sizes(kind, columns, features)
-        made = Recipe(
+    made = Recipe(
         kind=kind,
         rows=rows,
         columns=columns,
