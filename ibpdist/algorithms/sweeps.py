@@ -1,0 +1,154 @@
+"""The loop of a parallel algorithm. It only steps: stopping, saving and showing progress are
+done by whoever reads the iterator."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from ibpdist.algorithms._base import Parallel, Params, Trace
+from ibpdist.draws import Draws
+from ibpdist.engine._base import ADVANCE, SURVEY, Block, Engine
+from ibpdist.engine.threads import one_thread
+from ibpdist.engine.tree import TreeSum
+from ibpdist.errors import IbpError
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a fit after a step; what its terms are called is up to the algorithm."""
+
+    step: int
+    params: Params
+    trace: Trace
+    seconds: float = 0.0
+    replayed: int = 0
+
+
+def sweeps(
+    algorithm: Parallel,
+    engine: Engine,
+    seed: int,
+    begin: tuple[int, Params] | None = None,
+) -> Iterator[Snapshot]:
+    """Steps without end, from the initial parameters or after step `begin`, whose row state is known."""
+    draws = Draws(seed)
+    step, params = begin or (0, initial(algorithm, engine, draws))
+    engine.publish(step, params)
+    for step in count(step + 1):
+        began = time.perf_counter()
+        block = sweep(engine, step)
+        with one_thread():
+            params, trace = algorithm.update(params, block.sums, draws.at(step))
+        engine.publish(step, params)
+        yield Snapshot(step, params, trace, time.perf_counter() - began, block.replayed)
+
+
+def initial(algorithm: Parallel, engine: Engine, draws: Draws) -> Params:
+    """Parameters of step 0, after one look at the data."""
+    facts: TreeSum[object] = TreeSum()
+    for found in engine.each(SURVEY):
+        facts.add(found)
+    with one_thread():
+        return algorithm.init(facts.value(), draws.at(0))
+
+
+def sweep(engine: Engine, step: int) -> Block:
+    """One step of all chunks, reduced in the fixed order."""
+    total: TreeSum[object] = TreeSum()
+    replayed = 0
+    for block in engine.each(ADVANCE, step):
+        total.add(block.sums)
+        replayed += block.replayed
+    return Block(total.value(), replayed=replayed)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a fit ended: one word for programs, a sentence for people."""
+
+    word: str
+    reason: str
+
+
+Rule = Callable[[Snapshot | None, Snapshot], Stop | None]
+
+
+@dataclass(frozen=True)
+class Converged:
+    """The objective gains less than `rtol` of its size in a step."""
+
+    rtol: float = 1e-6
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        if before is None:
+            return None
+        level = now.trace["objective"]
+        gain = level - before.trace["objective"]
+        if not 0 <= gain < self.rtol * abs(level):
+            return None
+        return Stop(
+            "converged",
+            f"converged: the objective gained {gain:.3g} in step {now.step}, "
+            f"less than {self.rtol:g} of {abs(level):.6g}",
+        )
+
+
+@dataclass(frozen=True)
+class StepLimit:
+    """So many steps, counted from the start of the run."""
+
+    steps: int
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        if now.step < self.steps:
+            return None
+        return Stop("step limit", f"stopped at the limit of {self.steps} steps")
+
+
+@dataclass(frozen=True)
+class Rising:
+    """Guard against bugs: the objective is finite and, for a monotone algorithm, never falls.
+
+    Never stops a fit; raises when the mathematics cannot be right. `tolerance` is relative
+    to |objective| + cells.
+    """
+
+    cells: int
+    tolerance: float
+    monotone: bool
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        level = now.trace["objective"]
+        wrong = [f"{name} = {value}" for name, value in now.trace.items() if not math.isfinite(value)]
+        if wrong:
+            raise IbpError(f"step {now.step}: {', '.join(wrong)} is not a finite number; this is a bug")
+        if before is None or not self.monotone:
+            return None
+        fall = before.trace["objective"] - level
+        if fall > self.tolerance * (abs(level) + self.cells):
+            raise IbpError(
+                f"step {now.step}: the objective fell by {fall:.6g} to {level:.12g}, "
+                "although no step of this algorithm can lower it; this is a bug"
+            )
+        return None
+
+
+def tolerance(itemsize: int) -> float:
+    """Rounding allowed to the objective, relative, for data of this width in bytes."""
+    return 1e-9 if itemsize >= 8 else 1e-6
+
+
+def until(
+    steps: Iterator[Snapshot], rules: list[Rule], before: Snapshot | None = None
+) -> Iterator[tuple[Snapshot, Stop | None]]:
+    """The steps up to and with the first at which a rule stops."""
+    for now in steps:
+        stop = next((found for rule in rules if (found := rule(before, now)) is not None), None)
+        yield now, stop
+        if stop is not None:
+            return
+        before = now

@@ -1,0 +1,55 @@
+"""One BLAS thread while a task runs: the same bits everywhere, and no fight for the cores."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+_lock = threading.Lock()
+_controller: ThreadpoolController | None = None
+_limiter: Any = None
+_inside = 0
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit BLAS to one thread; the first to enter sets it, the last to leave restores it.
+
+    The limit belongs to the process, so threads that work side by side share it.
+    """
+    _enter()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def kernels() -> list[dict[str, str]]:
+    """The BLAS libraries of this process and the kernel class each has chosen."""
+    found = ThreadpoolController().select(user_api="blas").info()
+    keys = ("internal_api", "version", "architecture")
+    return [{key: str(lib.get(key)) for key in keys} for lib in found]
+
+
+def _enter() -> None:
+    global _controller, _limiter, _inside
+    with _lock:
+        _inside += 1
+        if _inside > 1:
+            return
+        if _controller is None:  # finding the libraries takes milliseconds, so it is done once
+            _controller = ThreadpoolController()
+        _limiter = _controller.limit(limits=1, user_api="blas")
+
+
+def _leave() -> None:
+    global _limiter, _inside
+    with _lock:
+        _inside -= 1
+        if _inside == 0:
+            _limiter.restore_original_limits()
+            _limiter = None

@@ -1,0 +1,108 @@
+"""One process's view of a run: steps of chunks as pure functions of (run, chunks, step).
+
+Everything a workbench keeps is a memo. Without the row state of the step before, it takes the
+newest one there is (kept here, committed in the run, or the start) and repeats the steps between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ibpdist.algorithms._base import Local, Parallel, Params
+from ibpdist.data._base import Chunk, Source
+from ibpdist.draws import Draws
+from ibpdist.engine._base import Block, History
+from ibpdist.engine.memo import InMemory, Memo, PinnedData
+from ibpdist.engine.threads import one_thread
+from ibpdist.engine.tree import TreeSum
+
+KEPT_PARAMS = 32
+
+
+class Workbench:
+    """Algorithm, data and record of a run, and what this process remembers of its rows."""
+
+    def __init__(
+        self,
+        algorithm: Parallel,
+        source: Source,
+        history: History,
+        seed: int,
+        *,
+        cache: int = 0,
+        memo: Memo | None = None,
+    ) -> None:
+        self.algorithm, self.source, self.history = algorithm, source, history
+        self.draws = Draws(seed)
+        self.replayed = 0
+        self._data = PinnedData(source, cache)
+        self._memo: Memo = memo or InMemory()
+        self._params: dict[int, Params] = {}
+
+    def params(self, step: int) -> Params:
+        if step not in self._params:
+            if len(self._params) >= KEPT_PARAMS:
+                self._params.pop(min(self._params))
+            self._params[step] = self.history.params(step)
+        return self._params[step]
+
+    def chunk(self, index: int) -> Chunk:
+        return self._data.read(index)
+
+    def state(self, chunk: Chunk, step: int) -> Local:
+        """Row state of a chunk after `step`: remembered, or made again from the newest known."""
+        known = self._newest(chunk.index, step)
+        at, local = known or (0, self.algorithm.start(chunk, self.params(0), self.draws.at(0)))
+        for missed in range(at + 1, step + 1):
+            local, _ = self.turn(chunk, local, missed)
+            self.replayed += 1
+        if at != step or known is None:
+            self._memo.put(chunk.index, step, local)
+        return local
+
+    def turn(self, chunk: Chunk, local: Local, step: int) -> tuple[Local, Any]:
+        """One step of one chunk: new row state and sums."""
+        return self.algorithm.local(chunk, local, self.params(step - 1), self.draws.at(step))
+
+    def advance(self, index: int, step: int) -> Any:
+        """Make `step` on a chunk, remember its row state; the sums."""
+        chunk = self.chunk(index)
+        local, sums = self.turn(chunk, self.state(chunk, step - 1), step)
+        self._memo.put(index, step, local)
+        return sums
+
+    def _newest(self, index: int, step: int) -> tuple[int, Local] | None:
+        held = self._memo.get(index)
+        if held is not None and held[0] == step:
+            return held
+        saved = self.history.state(index, step) if step > 0 else None
+        known = [one for one in (held, saved) if one is not None and one[0] <= step]
+        return max(known, key=lambda one: one[0], default=None)
+
+
+def survey(bench: Workbench, first: int, last: int) -> Any:
+    """Facts of the data of a group of chunks."""
+    total: TreeSum[Any] = TreeSum()
+    with one_thread():
+        for index in range(first, last):
+            total.add(bench.algorithm.survey(bench.chunk(index)))
+    return total.value()
+
+
+def advance(bench: Workbench, first: int, last: int, step: int) -> Block:
+    """Make `step` on a group of chunks."""
+    began, replayed = time.perf_counter(), bench.replayed
+    total: TreeSum[Any] = TreeSum()
+    with one_thread():
+        for index in range(first, last):
+            total.add(bench.advance(index, step))
+    return Block(total.value(), time.perf_counter() - began, bench.replayed - replayed)
+
+
+def save(bench: Workbench, first: int, last: int, step: int) -> Mapping[str, str]:
+    """Store the row states of a group after `step`; hashes by file name."""
+    with one_thread():
+        states = [bench.state(bench.chunk(index), step) for index in range(first, last)]
+    return bench.history.save(step, first, states)

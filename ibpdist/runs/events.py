@@ -1,0 +1,80 @@
+"""The log of a run: one JSON line an event, numbered, only ever appended to.
+
+Order is by number, never by time: clocks jump. Events of steps are flushed (they survive the
+death of the process); all others wait until they are on disk, and the steps before them with them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ibpdist.errors import StorageError
+from ibpdist.runs.records import storage_error
+
+Event = dict[str, Any]
+
+
+class Events:
+    """Append to a log; a line that a crash cut short is removed first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._number = _mend(path)
+        self._file: BinaryIO = path.open("ab")
+
+    def add(self, kind: str, *, durable: bool = True, **facts: Any) -> None:
+        event = {"number": self._number, "event": kind, "time": round(time.time(), 3), **facts}
+        try:
+            self._file.write(json.dumps(event, allow_nan=True).encode() + b"\n")
+            self._file.flush()
+            if durable:
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+        self._number += 1
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read(path: Path) -> list[Event]:
+    """All events; a last line without an end is ignored, anything else wrong is an error."""
+    return list(_lines(path))
+
+
+def trace(events: list[Event], last: int) -> dict[int, dict[str, float]]:
+    """Terms by step up to `last`; a step made again after a resume counts once."""
+    found = {e["step"]: e["terms"] for e in events if e["event"] == "step" and e["step"] <= last}
+    return dict(sorted(found.items()))
+
+
+def _lines(path: Path) -> Iterator[Event]:
+    for number, line in enumerate(_whole(path)):
+        try:
+            event: Event = json.loads(line)
+        except ValueError:
+            raise StorageError(f"{path}: line {number + 1} is damaged") from None
+        if not isinstance(event, dict) or event.get("number") != number:
+            raise StorageError(f"{path}: line {number + 1} is not event {number}; lines are missing or swapped")
+        yield event
+
+
+def _whole(path: Path) -> list[bytes]:
+    try:
+        return path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+
+
+def _mend(path: Path) -> int:
+    """Cut an unfinished last line; the number of the next event."""
+    whole = _whole(path)
+    size = sum(len(line) + 1 for line in whole)
+    if path.exists() and path.stat().st_size > size:
+        os.truncate(path, size)
+    return len(whole)

@@ -1,0 +1,57 @@
+"""The record of a run in its directory, as engines and workers see it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ibpdist.algorithms._base import Local, Params
+from ibpdist.errors import StorageError
+from ibpdist.runs import records
+from ibpdist.runs.checkpoint import Checkpoints
+
+PATIENCE = 5.0
+"""Seconds until a file written on another machine must have come into sight."""
+
+
+class RunHistory:
+    """Parameters of steps in `params/`, row states in `checkpoints/`."""
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+        self.checkpoints = Checkpoints(run)
+
+    def publish(self, step: int, params: Params) -> None:
+        records.write(self.file(step), {"params": params}, durable=False)
+
+    def params(self, step: int) -> Params:
+        deadline = time.monotonic() + PATIENCE
+        while not self.file(step).exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return records.read(self.file(step), "params")
+
+    def state(self, chunk: int, step: int) -> tuple[int, Local] | None:
+        for saved in self.checkpoints.steps():
+            if saved > step:
+                continue
+            try:
+                return saved, self.checkpoints.state(saved, chunk)
+            except StorageError:  # damaged, or removed meanwhile: an older one, or the start, does as well
+                continue
+        return None
+
+    def save(self, step: int, first: int, states: Sequence[Local]) -> dict[str, str]:
+        return self.checkpoints.save(step, first, states)
+
+    def prune(self) -> None:
+        """Remove parameters that no kept checkpoint needs; those of step 0 always stay."""
+        kept = self.checkpoints.steps()
+        if not kept:
+            return
+        for path in self.file(0).parent.glob("*.rec"):
+            if 0 < int(path.stem) < kept[-1]:
+                path.unlink(missing_ok=True)
+
+    def file(self, step: int) -> Path:
+        return self.run / "params" / f"{step:08d}.rec"

@@ -1,0 +1,150 @@
+"""A small parallel algorithm whose row state matters, and a dataset in memory, for tests of engines and runs.
+
+Soft K-means with memory: the responsibilities of a row are a mixture of those of the step before
+and of the new ones, so a lost or stale row state changes the bits. With `draw`, they are drawn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from ibpdist.data._base import Chunk
+from ibpdist.structs import Array, dims, struct
+
+MEMORY = 0.25
+
+
+@struct
+class ToyParams:
+    centre: Array = dims("feature column")
+    weight: Array = dims("feature")
+
+
+@struct
+class ToyLocal:
+    share: Array = dims("row feature")
+
+
+@struct
+class ToySums:
+    on: Array = dims("feature")
+    total: Array = dims("feature column")
+    fit: Array = dims("")
+    rows: Array = dims("")
+
+
+@struct
+class ToyFacts:
+    total: Array = dims("column")
+    square: Array = dims("column")
+    rows: Array = dims("")
+
+
+@dataclass(frozen=True)
+class Toy:
+    """K centres; `draw` makes it a sampler."""
+
+    features: int = 3
+    draw: bool = False
+
+    def survey(self, chunk):
+        return ToyFacts(chunk.x.sum(0), (chunk.x**2).sum(0), np.float64(chunk.rows))
+
+    def init(self, survey, draws):
+        mean = survey.total / survey.rows
+        spread = np.sqrt(survey.square / survey.rows - mean**2)
+        noise = draws.generator("centre").normal(size=(self.features, mean.size))
+        return ToyParams(mean + spread * noise, np.full(self.features, 1 / self.features))
+
+    def start(self, chunk, params, draws):
+        share = draws.uniform("share", chunk.start, chunk.rows, self.features).T
+        return ToyLocal(share / share.sum(1, keepdims=True))
+
+    def local(self, chunk, local, params, draws):
+        score = chunk.x @ params.centre.T - 0.5 * (params.centre**2).sum(1) + np.log(params.weight)
+        top = score.max(1, keepdims=True)
+        new = np.exp(score - top)
+        fit = (np.log(new.sum(1)) + top[:, 0]).sum()
+        new /= new.sum(1, keepdims=True)
+        if self.draw:
+            u = draws.uniform("pick", chunk.start, chunk.rows, 1).T
+            new = (np.cumsum(new, 1) > u).astype(float)
+            new[:, 1:] -= new[:, :-1].copy()
+        share = MEMORY * local.share + (1 - MEMORY) * new
+        sums = ToySums(share.sum(0), share.T @ chunk.x, np.float64(fit), np.float64(chunk.rows))
+        return ToyLocal(share), sums
+
+    def update(self, params, sums, draws):
+        on = np.maximum(sums.on, 1e-9)
+        centre = sums.total / on[:, None]
+        if self.draw:
+            centre = centre + draws.generator("centre").normal(size=centre.shape) / np.sqrt(on[:, None])
+        weight = on / on.sum()
+        fit, active = float(sums.fit), float((sums.on > 0.5).sum())
+        return ToyParams(centre, weight), {"objective": fit, "bound": fit, "active": active}
+
+    def monotone(self):
+        return False
+
+    def describe(self, params):
+        order = np.argsort(-params.weight, kind="stable")
+        return {
+            "mean": (("feature", "column"), params.centre[order]),
+            "prevalence": (("feature",), params.weight[order]),
+        }
+
+    def describe_rows(self, local, params):
+        order = np.argsort(-params.weight, kind="stable")
+        return {"z": (("feature", "row"), local.share.T[order])}
+
+
+@dataclass(frozen=True)
+class MemorySource:
+    """Rows of an array in chunks of `width`."""
+
+    x: np.ndarray
+    width: int
+
+    @property
+    def rows(self):
+        return len(self.x)
+
+    @property
+    def columns(self):
+        return self.x.shape[1]
+
+    @property
+    def dtype(self):
+        return self.x.dtype
+
+    @property
+    def chunks(self):
+        return -(-self.rows // self.width)
+
+    @property
+    def fingerprint(self):
+        return hashlib.sha256(self.x.tobytes() + str(self.width).encode()).hexdigest()
+
+    def bounds(self, index):
+        return index * self.width, min(self.rows, (index + 1) * self.width)
+
+    def read(self, index):
+        start, stop = self.bounds(index)
+        return Chunk(index, start, np.ascontiguousarray(self.x[start:stop]))
+
+    def row_coords(self, index):
+        return {}
+
+    def column_coords(self):
+        return {}
+
+
+def blobs(rows=230, columns=5, seed=3, width=10):
+    """A source of three overlapping groups; the last chunk is short when width does not divide rows."""
+    rng = np.random.default_rng(seed)
+    centre = rng.normal(size=(3, columns)) * 1.5
+    x = centre[rng.integers(3, size=rows)] + rng.normal(size=(rows, columns))
+    return MemorySource(x, width)
