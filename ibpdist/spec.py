@@ -23,10 +23,21 @@ from ibpdist.errors import UsageError
 
 LARGEST_FILE = 1 << 20
 _POSITIVE = ("mass", "noise", "scale", "concentration")
-_INT = re.compile(r"[-+]?(0|[1-9][0-9]*)\Z")
+_INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,999})\Z")
 _FLOAT = re.compile(r"([-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z")
 _NOT_RESULT = {"data", "checkpoint"}
 Lines = dict[tuple[str, ...], int]
+
+
+def scalar(text: str) -> bool | int | float | str:
+    """A number, true or false when the word is one, else the word itself."""
+    if text in ("true", "false"):
+        return text == "true"
+    if _INT.match(text):
+        return int(text)
+    if _FLOAT.match(text):
+        return float(text.replace(".inf", "inf").replace(".nan", "nan"))
+    return text
 
 
 def _setting(value: object) -> object:
@@ -117,7 +128,7 @@ def _sentence(error: ValidationError, lines: Lines, known: list[str]) -> str:
     line = lines.get(at, lines.get(at[:1]))
     where = (f"line {line}: " if line is not None else "") + ".".join(at)
     if first["type"] == "extra_forbidden":
-        close = difflib.get_close_matches(at[-1], known, n=1)
+        close = difflib.get_close_matches(at[-1], known, n=1, cutoff=0.75)
         hint = f"did you mean {close[0]}?" if close else f"expected one of {', '.join(known)}"
         return f"{where}: unknown key; {hint}"
     if first["type"] == "missing":
@@ -146,6 +157,8 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
         values: dict[str, Any] = loader.construct_document(node)
     except yaml.YAMLError as error:
         raise UsageError(f"{path}: {_yaml_sentence(error)}") from None
+    except RecursionError:
+        raise UsageError(f"{path}: nested too deeply; a configuration has two levels") from None
     finally:
         loader.dispose()
     return values, lines
@@ -170,6 +183,8 @@ def _walk(node: yaml.Node, at: tuple[str, ...], lines: Lines) -> None:
 def _yaml_sentence(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    if problem.startswith("but "):
+        problem = f"{getattr(error, 'context', '')} {problem}"
     return f"line {mark.line + 1}: {problem}" if mark is not None else str(problem)
 
 

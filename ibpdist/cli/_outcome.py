@@ -1,0 +1,88 @@
+"""How a command ends: its exit code, and one line on standard error when it is not 0."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from ibpdist.errors import BUG, INTERRUPTED, TERMINATED, IbpError, StorageError, UsageError
+
+_STORAGE = {
+    errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG,
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EMFILE,
+}  # fmt: skip
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: cleaned up after as Ctrl-C is, with an exit code of its own."""
+
+
+class Cli(click.Group):
+    """The group of all commands, in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
+        """Run one command and leave the process with its exit code."""
+        options["standalone_mode"] = False
+        options["prog_name"] = "ibpdist"
+        try:
+            with _signals():
+                code = super().main(args, *rest, **options)
+        except SystemExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  (a signal is an outcome too)
+            code = _explain(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explain(error: BaseException) -> int:
+    """Say what went wrong in one line; the exit code."""
+    code, sentence = _outcome(error)
+    if code == BUG:
+        traceback.print_exception(error)
+        sentence = "this is a bug in ibpdist; please report the lines above"
+    click.echo(f"ibpdist: {' '.join(sentence.split())}", err=True)
+    return code
+
+
+def _outcome(error: BaseException) -> tuple[int, str]:
+    if isinstance(error, IbpError):
+        return error.code, str(error)
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else "ibpdist"
+        return UsageError.code, f"{error.format_message().rstrip('.')}; see {where} --help"
+    if isinstance(error, click.ClickException):
+        return UsageError.code, error.format_message()
+    if isinstance(error, Terminated):
+        return TERMINATED, "terminated"
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return INTERRUPTED, "interrupted"
+    if isinstance(error, OSError) and error.errno in _STORAGE:
+        return StorageError.code, f"{error.filename or 'storage'}: {error.strerror}"
+    return BUG, str(error)
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """SIGTERM and SIGINT end the work tidily the first time, at once the second time."""
+
+    def leave(number: int, frame: FrameType | None) -> NoReturn:
+        signal.signal(number, signal.SIG_DFL)
+        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

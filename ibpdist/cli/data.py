@@ -1,0 +1,73 @@
+"""Commands that make datasets: synth, ingest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ibpdist.cli._options import COUNT, overwrite, talk
+from ibpdist.progress import counting
+
+VARIANCE = click.FloatRange(min=0, min_open=True)
+
+
+@click.command()
+@click.argument("kind")
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--rows", type=COUNT, required=True)
+@click.option("--columns", type=COUNT, help="Fixed for images.")
+@click.option("--features", type=click.IntRange(min=0), help="Planted features; fixed for images.")
+@click.option("--noise", type=VARIANCE, help="Variance of the noise.")
+@click.option("--scale", type=VARIANCE, help="Variance of the dictionary.")
+@click.option("--mass", type=VARIANCE, help="Expected features of a row.")
+@click.option("--prior", help="beta-bernoulli or stick-breaking.")
+@click.option("--weights", help="unit or normal.")
+@click.option("--missing", type=click.FloatRange(0, 1, max_open=True), help="Share of missing cells.")
+@click.option("--dtype", type=click.Choice(["float32", "float64"]))
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@overwrite
+@talk
+def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) -> None:
+    """Make data with planted features.
+
+    KIND is linear-gaussian, factor-analysis or images; STORE is the dataset to write. The
+    truth is kept in the store.
+    """
+    from ibpdist.data.synthetic import synthesise
+
+    given = {name: value for name, value in options.items() if value is not None}
+    with counting("synth", quiet=quiet) as progress:
+        synthesise(kind, store, progress=progress, **given)
+    if not quiet:
+        click.echo(f"{store}: {options['rows']:,} rows of {kind}")
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--rows-in", type=click.Choice(["rows", "columns"]), default="rows", show_default=True)
+@click.option("--center", is_flag=True, help="Subtract the mean of each column.")
+@click.option("--scale", is_flag=True, help="Divide each column by its standard deviation.")
+@click.option("--log1p", is_flag=True, help="Take log(1 + x), for counts.")
+@click.option("--dtype", type=click.Choice(["float32", "float64"]))
+@overwrite
+@talk
+def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any) -> None:
+    """Check a matrix and store it in chunks, in one pass.
+
+    SOURCE is an npy, npz, CSV or TSV file (plain or gz) or a Zarr array; STORE is the dataset
+    to write. Empty cells, NA and NaN are missing cells. Nothing is centred or scaled unless
+    asked.
+    """
+    from ibpdist.data.ingest import ingest as ingest_
+
+    given = {name: value for name, value in options.items() if value is not None}
+    with counting("ingest", quiet=quiet) as progress:
+        report = ingest_(source, store, progress=progress, **given)
+    for warning in report.warnings:
+        click.echo(f"ibpdist: warning: {warning}", err=True)
+    if not quiet:
+        missing = f", {report.missing:,} cells missing" if report.missing else ""
+        click.echo(f"{store}: {report.rows:,} rows x {report.columns:,} columns{missing}")

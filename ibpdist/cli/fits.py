@@ -1,0 +1,109 @@
+"""Commands that fit: fit, resume, demo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ibpdist.cli._options import COUNT, one_place, overwrite, settings, talk, where
+from ibpdist.errors import OK, STEP_LIMIT
+from ibpdist.progress import stepping
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--system", required=True, help="A name that `ibpdist systems` lists.")
+@click.option("-K", "--truncation", "K", type=COUNT, required=True, help="Features to provide.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--steps", type=COUNT, help="At most so many steps.")
+@click.option("--rtol", type=click.FloatRange(min=0), help="Stop at this relative gain of the bound.")
+@click.option("--inner", type=COUNT, help="Sweeps over the features in a step.")
+@click.option("--restarts", type=COUNT, help="Starts; the best bound is kept.")
+@click.option("--holdout", type=click.FloatRange(0, 1, max_open=True), help="Share of cells held out.")
+@click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
+@settings
+@where
+@overwrite
+@talk
+def fit(store: Path, run: Path, **options: Any) -> int:
+    """Fit a system to a dataset.
+
+    STORE is a dataset made by ingest or synth; RUN is the directory to write. An interrupted
+    fit goes on with `ibpdist resume RUN`.
+    """
+    from ibpdist.pipeline import fit as fit_
+
+    quiet, verbose = options.pop("quiet"), options.pop("verbose")
+    place = one_place(options.pop("workers"), options.pop("serial"), options.pop("scheduler"))
+    system_settings = options.pop("settings")
+    given = {name: value for name, value in (options | place).items() if value is not None}
+    with _resumable(run), stepping("fit", given.get("steps"), quiet=quiet, verbose=verbose) as progress:
+        result = fit_(store, run=run, progress=progress, **given, **system_settings)
+    return _finish(run, result, quiet, limited="steps" in given)
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@where
+@talk
+def resume(
+    run: Path, workers: int | None, serial: bool, scheduler: str | None, quiet: bool, verbose: bool
+) -> int:
+    """Go on with a fit that was interrupted.
+
+    The result has the bits of a fit that was not interrupted. A RUN that is complete is left as it is.
+    """
+    from ibpdist.pipeline import resume as resume_
+
+    place = one_place(workers, serial, scheduler)
+    given = {name: value for name, value in place.items() if value is not None}
+    with _resumable(run), stepping("resume", quiet=quiet, verbose=verbose) as progress:
+        result = resume_(run, progress=progress, **given)
+    return _finish(run, result, quiet, limited=False)
+
+
+@click.command()
+@click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default="ibpdist-demo")
+@where
+@overwrite
+@talk
+def demo(
+    directory: Path, workers: int | None, serial: bool, scheduler: str | None, overwrite: bool, **said: bool
+) -> None:
+    """Show all of it at once, in DIR.
+
+    Images with four planted shapes are made and stored, fitted on a local cluster, scored and
+    drawn.
+    """
+    from ibpdist.demo import demo as demo_
+
+    place = one_place(workers, serial, scheduler)
+    given = {name: value for name, value in place.items() if value is not None}
+    demo_(directory, overwrite=overwrite, **given)
+
+
+def _finish(run: Path, result: Any, quiet: bool, *, limited: bool) -> int:
+    """Print the result; the exit code says whether the default step limit cut it short."""
+    if not quiet:
+        from ibpdist.report.summary import summary
+
+        click.echo(summary(result))
+        click.echo(f"written to {run}; more with: ibpdist show {run}")
+    at_limit = result.attrs.get("stop") == "step limit"
+    return STEP_LIMIT if at_limit and not limited else OK
+
+
+@contextmanager
+def _resumable(run: Path) -> Iterator[None]:
+    """When the user stops a fit, say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (run / "spec.yaml").exists():
+            click.echo(f"ibpdist: go on with: ibpdist resume {run}", err=True)
+        raise

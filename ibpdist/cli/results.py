@@ -1,0 +1,100 @@
+"""Commands that read a run: show, evaluate, transform, export, verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ibpdist.cli._options import one_place, overwrite, talk, where
+from ibpdist.errors import OK, StorageError
+from ibpdist.progress import counting
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("run", type=PATH)
+def show(run: Path) -> None:
+    """Print what a fit found.
+
+    The active features with their prevalence, the noise, the held-out score, and why the fit
+    stopped.
+    """
+    from ibpdist.report.summary import summary
+    from ibpdist.runs.result import open_result
+
+    click.echo(summary(open_result(run)))
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.argument("store", type=PATH, required=False)
+@where
+@talk
+def evaluate(run: Path, store: Path | None, **options: Any) -> None:
+    """Score held-out cells, in nats per cell.
+
+    The Monte Carlo error of the score is printed with it. Without STORE the cells that the fit
+    did not see; with STORE the rows of another dataset, the odd columns of a row predicted
+    from the even ones.
+    """
+    from ibpdist.evaluate.heldout import evaluate as evaluate_
+
+    quiet, _ = options.pop("quiet"), options.pop("verbose")
+    with counting("evaluate", quiet=quiet) as progress:
+        score = evaluate_(run, store, progress=progress, **one_place(**options))
+    click.echo(str(score))
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.argument("store", type=PATH)
+@click.argument("out", type=PATH)
+@where
+@overwrite
+@talk
+def transform(run: Path, store: Path, out: Path, overwrite: bool, **options: Any) -> None:
+    """Find the features of new rows.
+
+    RUN is a finished fit, STORE the new rows with the columns of the fit, OUT the Zarr store
+    to write.
+    """
+    from ibpdist.evaluate.transform import transform as transform_
+
+    quiet, _ = options.pop("quiet"), options.pop("verbose")
+    with counting("transform", quiet=quiet) as progress:
+        transform_(run, store, out, overwrite=overwrite, progress=progress, **one_place(**options))
+    if not quiet:
+        click.echo(f"written to {out}")
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.argument("directory", metavar="DIR", type=PATH)
+@overwrite
+@talk
+def export(run: Path, directory: Path, overwrite: bool, quiet: bool, verbose: bool) -> None:
+    """Write the result as CSV with labels, one file for each array."""
+    from ibpdist.runs.export import export as export_
+
+    with counting("export", quiet=quiet) as progress:
+        files = export_(run, directory, overwrite=overwrite, progress=progress)
+    if not quiet:
+        for file in files:
+            click.echo(file)
+
+
+@click.command()
+@click.argument("path", metavar="RUN-or-STORE", type=PATH)
+def verify(path: Path) -> int:
+    """Check every stored byte of a run or dataset."""
+    from ibpdist.runs.verify import verify as verify_
+
+    problems = verify_(path)
+    for problem in problems:
+        click.echo(f"ibpdist: {problem}", err=True)
+    if not problems:
+        click.echo(f"{path}: no problems")
+    return StorageError.code if problems else OK

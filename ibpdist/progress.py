@@ -1,0 +1,119 @@
+"""Telling a person how far the work is: a bar on a terminal, a line now and then otherwise.
+
+Both functions give a callback for the library and write to standard error, so that results
+can be piped. A `quiet` job gets a callback that says nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+
+class Snapshot(Protocol):
+    """What is shown of a step."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def trace(self) -> Mapping[str, float]: ...
+
+
+Count = Callable[[int, int], None]
+"""Called with what is done and the whole (0 when the whole is not known)."""
+Step = Callable[[Snapshot], None]
+"""Called after each step; the trace has at least `bound` and `active`."""
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+@contextmanager
+def counting(title: str, unit: str = "rows", *, quiet: bool = False) -> Iterator[Count]:
+    """Progress of a job that counts towards a known or unknown whole."""
+    if quiet:
+        yield lambda done, whole: None
+    elif not sys.stderr.isatty():
+        yield _CountLines(title, unit)
+    else:
+        with _bar(unit) as bar:
+            task = bar.add_task(title, total=None, note="")
+            yield lambda done, whole: bar.update(task, completed=done, total=whole or None)
+
+
+@contextmanager
+def stepping(
+    title: str, steps: int | None = None, *, quiet: bool = False, verbose: bool = False
+) -> Iterator[Step]:
+    """Progress of a fit of at most `steps` steps, if that is known; `verbose` prints every step as a line."""
+    if quiet:
+        yield lambda now: None
+    elif verbose or not sys.stderr.isatty():
+        yield _StepLines(title, steps, verbose)
+    else:
+        with _bar("steps") as bar:
+            task = bar.add_task(title, total=steps, note="")
+            yield lambda now: bar.update(task, completed=now.step, note=_note(now.trace))
+
+
+class _CountLines:
+    def __init__(self, title: str, unit: str) -> None:
+        self.title, self.unit = title, unit
+        self.start = self.last = time.monotonic()
+
+    def __call__(self, done: int, whole: int) -> None:
+        now = time.monotonic()
+        if done != whole and now - self.last < SECONDS_BETWEEN_LINES:
+            return
+        self.last = now
+        of = f" of {whole:,}" if whole else ""
+        _say(f"{self.title}: {done:,}{of} {self.unit}, {now - self.start:.1f} s")
+
+
+class _StepLines:
+    def __init__(self, title: str, steps: int | None, verbose: bool) -> None:
+        self.title, self.steps, self.verbose = title, steps, verbose
+        self.start = self.last = time.monotonic()
+
+    def __call__(self, now: Snapshot) -> None:
+        clock = time.monotonic()
+        due = clock - self.last >= SECONDS_BETWEEN_LINES
+        if self.verbose or due or now.step in (1, self.steps):
+            self.last = clock
+            where = f"step {now.step}" + (f" of at most {self.steps}" if self.steps else "")
+            _say(f"{self.title}: {where}, {_note(now.trace)}, {clock - self.start:.1f} s")
+
+
+def _note(trace: Mapping[str, float]) -> str:
+    return f"bound {trace['bound']:,.4f}, {trace['active']:.0f} active"
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _bar(unit: str) -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+        TextColumn("left at most" if unit == "steps" else "left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
