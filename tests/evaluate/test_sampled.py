@@ -1,0 +1,81 @@
+"""Annealed draws against enumeration, within the error that they print."""
+
+import numpy as np
+import pytest
+
+from ibpdist.evaluate import sampled as module
+from ibpdist.evaluate.exact import exact
+from ibpdist.evaluate.sampled import Sampling, _jackknife, sampled
+from tests.support.predictive import make_predictor, rows_of
+
+
+def masks(rows, columns, seed):
+    draw = np.random.default_rng(seed).random((rows, columns))
+    return draw < 0.5, draw > 0.5
+
+
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("common", [False, True])
+def test_agrees_with_enumeration_within_its_error(weights, common):
+    of = make_predictor(5, 12, seed=3, weights=weights)
+    x, _ = rows_of(of, 150, seed=1)
+    visible, hidden = masks(1 if common else 150, 12, seed=4)
+    visible, hidden = np.broadcast_to(visible, x.shape), np.broadcast_to(hidden, x.shape)
+    estimates = sampled(of, x, visible, hidden, Sampling(chains=8, draws=60, seed=2))
+    for estimate, reference in zip(estimates, (of.plug_in(), of), strict=True):
+        truth = exact(reference, x, visible, hidden)
+        total = np.sqrt((estimate.error**2).sum())
+        assert abs((estimate.score - truth).sum()) < 3 * total
+        assert total < 0.05 * abs(truth.sum())
+        z = (estimate.score - truth)[estimate.error > 1e-9] / estimate.error[estimate.error > 1e-9]
+        assert 0.6 < np.sqrt(np.mean(np.clip(z, -4, 4) ** 2)) < 1.7
+
+
+def test_the_error_falls_with_more_chains():
+    of = make_predictor(5, 12, seed=3)
+    x, _ = rows_of(of, 100, seed=1)
+    visible, hidden = masks(100, 12, seed=4)
+    few, many = (sampled(of, x, visible, hidden, Sampling(c, 10, 0))[1].error for c in (4, 32))
+    assert np.sqrt((many**2).sum()) < 0.6 * np.sqrt((few**2).sum())
+
+
+def test_rows_are_drawn_by_their_global_number(monkeypatch):
+    of = make_predictor(4, 8, seed=3)
+    x, _ = rows_of(of, 20, seed=1)
+    visible, hidden = masks(20, 8, seed=4)
+    plan = Sampling(2, 5, 1)
+    whole = sampled(of, x, visible, hidden, plan)[1].score
+    tail = sampled(of, x[13:], visible[13:], hidden[13:], plan, start=13)[1].score
+    np.testing.assert_allclose(tail, whole[13:], rtol=1e-12)
+    monkeypatch.setattr(module, "_NUMBERS", 100)
+    np.testing.assert_allclose(sampled(of, x, visible, hidden, plan)[1].score, whole, rtol=1e-12)
+    other = sampled(of, x, visible, hidden, Sampling(2, 5, 2))[1].score
+    assert not np.allclose(other, whole)
+
+
+def test_no_features_no_hidden_cells_and_one_row():
+    of = make_predictor(0, 4, seed=2)
+    x, hidden = np.array([[0.5, -1.0, 2.0, 0.0]]), np.array([[True, False, True, False]])
+    for estimate in sampled(of, x, ~hidden, hidden, Sampling(3, 4)):
+        np.testing.assert_allclose(estimate.score, exact(of, x, ~hidden, hidden), rtol=1e-12)
+        np.testing.assert_allclose(estimate.error, 0, atol=1e-12)
+    of = make_predictor(3, 4, seed=2)
+    for estimate in sampled(of, x, ~hidden, np.zeros_like(hidden), Sampling(3, 4)):
+        np.testing.assert_allclose(estimate.score, 0, atol=1e-12)
+
+
+def test_jackknife_is_the_log_of_the_mean_with_its_error():
+    rng = np.random.default_rng(0)
+    terms = rng.gamma(2.0, size=(12, 3000))
+    made = _jackknife(np.log(terms), np.zeros_like(terms))
+    # The mean is 2; the plain log of a mean of 12 is low by 1 / (2 x 2 x 12).
+    assert abs(made.score.mean() - np.log(2.0)) < 4 * made.score.std() / np.sqrt(3000)
+    assert abs(np.log(terms.mean(0)).mean() - np.log(2.0)) > 4 * made.score.std() / np.sqrt(3000)
+    assert made.error.mean() == pytest.approx(made.score.std(), rel=0.1)
+
+
+def test_jackknife_survives_very_small_numbers_and_one_chain():
+    terms = np.array([[-1000.0], [-1001.0], [-1000.5]])
+    shifted = _jackknife(terms, np.zeros_like(terms)).score + 1000
+    np.testing.assert_allclose(shifted, _jackknife(terms + 1000, np.zeros_like(terms)).score, rtol=1e-10)
+    assert np.isnan(_jackknife(terms[:1], np.zeros((1, 1))).error).all()
