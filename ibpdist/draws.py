@@ -33,7 +33,7 @@ class Draws:
 
     def uniform(self, purpose: str, start: int, rows: int, width: int) -> NDArray[np.float64]:
         """(width, rows) uniforms in (0, 1) for the global rows from `start` on."""
-        key = self._sequence(purpose).generate_state(3, np.uint32)
+        key = self._sequence(purpose).generate_state(3).astype(np.uint32)
         return uniforms(key, start, rows, width)
 
     def normal(self, purpose: str, start: int, rows: int, width: int) -> NDArray[np.float64]:

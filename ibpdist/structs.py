@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Named = dict[str, tuple[tuple[str, ...], Array]]
+"""Arrays with their dims by name, for a result."""
 Reduction = Literal["sum", "min", "concat", "same"]
 T = TypeVar("T")
 

@@ -11,15 +11,13 @@ from typing import Any, Protocol
 
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
-from ibpdist.structs import Array
+from ibpdist.structs import Named as Named
 
 Params = Any
 Local = Any
 Sums = Any
 Trace = Mapping[str, float]
 """Terms of one step by name; always `objective`, `bound` and `active`."""
-Named = dict[str, tuple[tuple[str, ...], Array]]
-"""Arrays with their dims by name, for a result."""
 
 
 class Parallel(Protocol):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.rules import Rule, Rules
-from ibpdist.structs import Array, dims, struct
+from ibpdist.structs import Array, Named, dims, struct
 from ibpdist.weights._base import Weights
 
 Matrix = NDArray[Any]
@@ -80,4 +80,6 @@ class Observation(Protocol):
 
     def score(self, params: Any, sums: Any) -> dict[str, float]: ...
 
-    def select(self, params: Any, keep: NDArray[np.intp]) -> Any: ...
+    def describe(self, params: Any, order: NDArray[np.intp]) -> Named:
+        """Arrays of a result by name, features in the given order."""
+        ...

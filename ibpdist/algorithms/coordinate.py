@@ -1,0 +1,149 @@
+"""Coordinate: the parallel algorithm for any model and any rules.
+
+Every row is swept against the same globals, the sums are reduced, and the globals are set to
+their conditionals given the sums. With means it is variational inference, with modes of z
+hard assignment, with draws Gibbs sampling. Monotone for means and modes: rows are independent
+given the globals, so a step is block coordinate ascent (vibp 9.5), and the objective is a
+function of the new globals and the sums (vibp 9.1): never a second pass to score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.algorithms._base import Trace
+from ibpdist.algorithms.params import ModelParams
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.model import Model
+from ibpdist.observations._base import RowState, RowSums, Survey
+from ibpdist.priors._base import PriorSums
+from ibpdist.rules import Rule
+from ibpdist.structs import Named, struct
+from ibpdist.weights._base import WeightSums
+
+ACTIVE = 0.5
+BEYOND_THE_REPORT = ("tail", "mass", "noise", "scale")
+"""Terms of the objective that the report's bound does not have."""
+
+
+@struct
+class ModelSums:
+    """Sums of a block of rows: those of z and w, and those of the observation."""
+
+    entries: RowSums
+    observation: Any
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """`features` is the truncation K; `inner` sweeps over the features are made in a step."""
+
+    model: Model
+    features: int
+    inner: int = 1
+
+    def survey(self, chunk: Chunk) -> Survey:
+        return self.model.observation.survey(chunk)
+
+    def init(self, survey: Survey, draws: Draws) -> ModelParams:
+        """A random dictionary; prevalences as if every feature were on in half of the rows."""
+        rows = float(survey.rows)
+        prior = self.model.prior.init(self.features, int(rows))
+        half = PriorSums(on=np.full(self.features, 0.5 * rows), rows=survey.rows)
+        rng = draws.generator("init")
+        return ModelParams(
+            prior=self.model.prior.update(prior, half, self.model.rules.prior, rng),
+            observation=self.model.observation.init(survey, self.features, rng),
+            ids=np.arange(self.features),
+            on=half.on,
+            rows=survey.rows,
+        )
+
+    def start(self, chunk: Chunk, params: ModelParams, draws: Draws) -> RowState:
+        """z uniform on (0, 1), or a fair coin under draws; weights zero, so nothing is explained yet."""
+        z = draws.uniform("start", chunk.start, chunk.rows, len(params.ids))
+        if self.model.rules.z is not Rule.MEAN:
+            z = np.round(z)
+        width = len(params.ids) if self.model.weights.keeps else 0
+        w = np.zeros((width, chunk.rows), chunk.x.dtype)
+        return RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)
+
+    def local(
+        self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws
+    ) -> tuple[RowState, ModelSums]:
+        model, state = self.model, align(local, params.ids)
+        log_odds = model.prior.log_odds(params.prior)
+        state, entries, observed = model.observation.sweep(
+            chunk, params.observation, log_odds, model.weights, model.rules, state, draws, self.inner
+        )
+        return state, ModelSums(entries=entries, observation=observed)
+
+    def update(self, params: ModelParams, sums: ModelSums, draws: Draws) -> tuple[ModelParams, Trace]:
+        model, counts = self.model, PriorSums(on=sums.entries.on, rows=sums.observation.rows)
+        prior = model.prior.update(params.prior, counts, model.rules.prior, draws.generator("prior"))
+        observed = model.observation.update(
+            params.observation, sums.observation, model.rules.dictionary, draws.generator("observation")
+        )
+        made = ModelParams(prior=prior, observation=observed, ids=params.ids, on=counts.on, rows=counts.rows)
+        return made, self.score(made, sums)
+
+    def score(self, params: ModelParams, sums: ModelSums) -> Trace:
+        """The objective's terms by name, `objective` (with the IBP tail and the priors of learned
+        variances and mass), `bound` (the report's, without) and the number of active features."""
+        model, entries = self.model, sums.entries
+        terms = {
+            **model.prior.score(params.prior, PriorSums(on=entries.on, rows=sums.observation.rows)),
+            "z entropy": float(entries.entropy.sum()),
+            **model.weights.score(WeightSums(cost=entries.cost)),
+            **model.observation.score(params.observation, sums.observation),
+        }
+        objective = sum(terms.values())
+        beyond = sum(terms.get(name, 0.0) for name in BEYOND_THE_REPORT)
+        active = float((entries.on > ACTIVE).sum())
+        return {"objective": objective, "bound": objective - beyond, "active": active, **terms}
+
+    def monotone(self) -> bool:
+        return not self.model.draws
+
+    def describe(self, params: ModelParams) -> Named:
+        order = by_prevalence(params)
+        return {
+            "id": (("feature",), params.ids[order]),
+            "prevalence": (("feature",), params.on[order] / max(float(params.rows), 1.0)),
+            "active": (("feature",), params.on[order] > ACTIVE),
+            "log_odds": (("feature",), self.model.prior.log_odds(params.prior)[order]),
+            "mass": ((), np.asarray(params.prior.mass)),
+            **self.model.observation.describe(params.observation, order),
+        }
+
+    def describe_rows(self, local: RowState, params: ModelParams) -> Named:
+        state = align(local, params.ids[by_prevalence(params)])
+        found: Named = {"z": (("feature", "row"), state.z)}
+        if self.model.weights.keeps:
+            found["w"] = (("feature", "row"), state.w)
+        return found
+
+
+def by_prevalence(params: ModelParams) -> NDArray[np.intp]:
+    """Features by falling prevalence, ties in their present order."""
+    return np.argsort(-params.on, kind="stable")
+
+
+def align(state: RowState, ids: NDArray[Any]) -> RowState:
+    """Row state for the features `ids`, in that order; features it has not seen are off."""
+    if np.array_equal(state.ids, ids):
+        return state
+    place = {int(name): at for at, name in enumerate(state.ids)}
+    source = np.array([place.get(int(name), -1) for name in ids], dtype=np.intp)
+
+    def taken(table: NDArray[Any]) -> NDArray[Any]:
+        made = table[source] if table.shape[0] else np.zeros((len(ids), table.shape[1]), table.dtype)
+        made[source < 0] = 0
+        return made
+
+    return RowState(ids=np.asarray(ids), z=taken(state.z), w=taken(state.w) if state.w.shape[0] else state.w)

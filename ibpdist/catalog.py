@@ -1,0 +1,103 @@
+"""Every supported system, one line each: a name, its axes, and what can be set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any
+
+from ibpdist.algorithms._base import Parallel
+from ibpdist.errors import UsageError
+from ibpdist.rules import DRAW, HARD, MEAN, Rules
+
+
+@dataclass(frozen=True)
+class System:
+    """A row of the capability table."""
+
+    name: str
+    prior: str
+    weights: str
+    observation: str
+    rules: Rules
+    summary: str
+
+
+def _table(*rows: tuple[str, str, str, str, Rules, str]) -> dict[str, System]:
+    return {row[0]: System(*row) for row in rows}
+
+
+SYSTEMS: Mapping[str, System] = _table(
+    ("lg-vi-finite", "beta_bernoulli", "unit", "gaussian", MEAN, "K features, present or absent"),
+    ("lg-vi-infinite", "stick_breaking", "unit", "gaussian", MEAN, "unknown number, present or absent"),
+    ("fa-vi-finite", "beta_bernoulli", "normal", "gaussian", MEAN, "K factors, sparse in the rows"),
+    ("fa-vi-infinite", "stick_breaking", "normal", "gaussian", MEAN, "unknown number of sparse factors"),
+    ("lg-vi-finite-hard", "beta_bernoulli", "unit", "gaussian", HARD, "hard assignment, K features"),
+    ("lg-vi-infinite-hard", "stick_breaking", "unit", "gaussian", HARD, "hard assignment, unknown number"),
+    ("fa-vi-finite-hard", "beta_bernoulli", "normal", "gaussian", HARD, "hard assignment, K factors"),
+    ("fa-vi-infinite-hard", "stick_breaking", "normal", "gaussian", HARD, "hard assignment of factors"),
+    ("lg-gibbs-finite", "beta_bernoulli", "unit", "gaussian", DRAW, "exact sampler, K features"),
+    ("fa-gibbs-finite", "beta_bernoulli", "normal", "gaussian", DRAW, "exact sampler, K factors"),
+)
+
+
+def build(
+    system: str, features: int, *, inner: int = 1, settings: Mapping[str, object] | None = None
+) -> Parallel:
+    """The algorithm of a system with `features` features; settings go to the axis that has them."""
+    from ibpdist.algorithms.coordinate import Coordinate
+    from ibpdist.model import Model
+
+    row = find(system)
+    wanted = dict(settings or {})
+    prior = _make(_priors()[row.prior], wanted)
+    weights = _make(_weights()[row.weights], wanted)
+    observation = _make(_observations()[row.observation], wanted)
+    if wanted:
+        raise UsageError(_unknown("setting", next(iter(wanted)), settings_of(system)))
+    return Coordinate(Model(prior, weights, observation, row.rules), features, inner)
+
+
+def find(system: str) -> System:
+    if system not in SYSTEMS:
+        raise UsageError(_unknown("system", system, list(SYSTEMS)))
+    return SYSTEMS[system]
+
+
+def settings_of(system: str) -> list[str]:
+    """Names of what can be set, in the order of the axes."""
+    row = find(system)
+    axes = (_priors()[row.prior], _weights()[row.weights], _observations()[row.observation])
+    return [f.name for axis in axes for f in fields(axis)]
+
+
+def _make(axis: type[Any], wanted: dict[str, object]) -> Any:
+    """The axis with its own settings, which are taken out of `wanted`."""
+    return axis(**{f.name: wanted.pop(f.name) for f in fields(axis) if f.name in wanted})
+
+
+def _unknown(what: str, name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, 1)
+    hint = f"; did you mean {close[0]}?" if close else f"; known: {', '.join(known)}"
+    return f"unknown {what} {name!r}{hint}"
+
+
+def _priors() -> dict[str, Any]:
+    from ibpdist.priors.beta_bernoulli import BetaBernoulli
+    from ibpdist.priors.stick_breaking import StickBreaking
+
+    return {axis.name: axis for axis in (BetaBernoulli, StickBreaking)}
+
+
+def _weights() -> dict[str, Any]:
+    from ibpdist.weights.normal import Normal
+    from ibpdist.weights.unit import Unit
+
+    return {axis.name: axis for axis in (Unit, Normal)}
+
+
+def _observations() -> dict[str, Any]:
+    from ibpdist.observations.gaussian import Gaussian
+
+    return {Gaussian.name: Gaussian}

@@ -1,0 +1,192 @@
+"""What one entry (row, feature) does, compiled into the loop by the type of a tag.
+
+A weight is a tag and one function `weigh`; a rule is a tag and one function `decide`. The
+likelihood of y = z w reaches them as a pair: log p(x | y) = linear y - quad y^2 / 2 + const.
+Registering a new tag adds a member to the axis; the loop (sweep.py) does not change.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from ibpdist.kernels.scalars import exp_negative, log1p_unit
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class Unit(NamedTuple):
+    """w = 1."""
+
+    precision: float = 1.0
+
+
+class Normal(NamedTuple):
+    """w ~ N(0, 1 / precision)."""
+
+    precision: float = 1.0
+
+
+class Mean(NamedTuple):
+    """Keep the mean: z = E z."""
+
+    level: float = 0.5
+
+
+class Mode(NamedTuple):
+    """Keep the mode: z = 1 when its log odds exceed zero."""
+
+    level: float = 0.5
+
+
+class Draw(NamedTuple):
+    """Keep a draw."""
+
+    level: float = 0.5
+
+
+def weigh(weights, rule, linear, quad, normal):
+    """(evidence, w, w2, cost): log p(x | z=1) - log p(x | z=0) with w integrated out; E w and
+    E w^2 given z = 1; and KL(q(w | z=1) || p(w)), or -log p(w) for a draw."""
+    raise NotImplementedError("compiled only")
+
+
+def decide(rule, log_odds, uniform):
+    """(z, entropy) of one entry."""
+    raise NotImplementedError("compiled only")
+
+
+def noise_at(rule, table, k, i):
+    """Entry of a table of random numbers; zero for rules that use none."""
+    raise NotImplementedError("compiled only")
+
+
+def weight_at(weights, table, k, i):
+    """E w of one entry; one where rows keep no weights."""
+    raise NotImplementedError("compiled only")
+
+
+def keep_weight(weights, table, k, i, value):
+    """Store E w of one entry, where rows keep weights."""
+    raise NotImplementedError("compiled only")
+
+
+def _float(kind):
+    return np.float32 if kind == types.float32 else np.float64
+
+
+@overload(weigh, inline="always")
+def _weigh_unit(weights, rule, linear, quad, normal):
+    if weights.instance_class is not Unit:
+        return None
+    F = _float(linear)
+    half, one, zero = F(0.5), F(1.0), F(0.0)
+    return lambda weights, rule, linear, quad, normal: (linear - half * quad, one, one, zero)
+
+
+@overload(weigh, inline="always")
+def _weigh_normal(weights, rule, linear, quad, normal):
+    """q(w | z=1) = N(m, v), v = 1 / (precision + quad), m = v linear (factors.md, section 2)."""
+    if weights.instance_class is not Normal or rule.instance_class is Draw:
+        return None
+    F = _float(linear)
+    half, one = F(0.5), F(1.0)
+
+    def impl(weights, rule, linear, quad, normal):
+        precision = F(weights.precision)
+        v = one / (precision + quad)
+        m = v * linear
+        shrink = F(math.log(precision * v))
+        w2 = m * m + v
+        return half * (shrink + m * linear), m, w2, half * (precision * w2 - shrink - one)
+
+    return impl
+
+
+@overload(weigh, inline="always")
+def _draw_normal(weights, rule, linear, quad, normal):
+    if weights.instance_class is not Normal or rule.instance_class is not Draw:
+        return None
+    F = _float(linear)
+    half, one, log_2pi = F(0.5), F(1.0), F(LOG_2PI)
+
+    def impl(weights, rule, linear, quad, normal):
+        precision = F(weights.precision)
+        v = one / (precision + quad)
+        m = v * linear
+        w = m + math.sqrt(v) * normal
+        cost = half * (precision * w * w + log_2pi - F(math.log(precision)))
+        return half * (F(math.log(precision * v)) + m * linear), w, w * w, cost
+
+    return impl
+
+
+@overload(decide, inline="always")
+def _decide_mean(rule, log_odds, uniform):
+    """sigmoid and its entropy from the log odds, exact at both ends (vibp 9.9)."""
+    if rule.instance_class is not Mean:
+        return None
+    one, zero = _float(log_odds)(1.0), _float(log_odds)(0.0)
+
+    def impl(rule, log_odds, uniform):
+        size = abs(log_odds)
+        e = exp_negative(-size)
+        high = one / (one + e)
+        low = e * high
+        return (high if log_odds >= zero else low), log1p_unit(e) + size * low
+
+    return impl
+
+
+@overload(decide, inline="always")
+def _decide_mode(rule, log_odds, uniform):
+    if rule.instance_class is not Mode:
+        return None
+    one, zero = _float(log_odds)(1.0), _float(log_odds)(0.0)
+    return lambda rule, log_odds, uniform: ((one if log_odds > zero else zero), zero)
+
+
+@overload(decide, inline="always")
+def _decide_draw(rule, log_odds, uniform):
+    if rule.instance_class is not Draw:
+        return None
+    one, zero = _float(log_odds)(1.0), _float(log_odds)(0.0)
+
+    def impl(rule, log_odds, uniform):
+        e = exp_negative(-abs(log_odds))
+        high = one / (one + e)
+        chance = high if log_odds >= zero else e * high
+        return (one if uniform < chance else zero), zero
+
+    return impl
+
+
+@overload(noise_at, inline="always")
+def _noise_at(rule, table, k, i):
+    if rule.instance_class is Draw:
+        return lambda rule, table, k, i: table[k, i]
+    zero = _float(table.dtype)(0.0)
+    return lambda rule, table, k, i: zero
+
+
+@overload(weight_at, inline="always")
+def _weight_at(weights, table, k, i):
+    if weights.instance_class is Unit:
+        one = _float(table.dtype)(1.0)
+        return lambda weights, table, k, i: one
+    return lambda weights, table, k, i: table[k, i]
+
+
+@overload(keep_weight, inline="always")
+def _keep_weight(weights, table, k, i, value):
+    if weights.instance_class is Unit:
+        return lambda weights, table, k, i, value: None
+
+    def impl(weights, table, k, i, value):
+        table[k, i] = value
+
+    return impl

@@ -1,0 +1,215 @@
+"""Rows are sums of features plus normal noise: x_n ~ N(y_n A, diag(noise)), A_kd ~ N(0, scale_k).
+
+Learned variances have a weak prior worth PSEUDO cells of variance v0: log v has the density
+-(PSEUDO/2) (log v + v0 / v) + const, a scaled inverse chi-squared for v. It keeps them away from
+zero when K is large or a column is constant (vibp 9.3). Fits take the mode of log v.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.errors import UsageError
+from ibpdist.observations import dictionary
+from ibpdist.observations._base import RowState, RowSums, Survey
+from ibpdist.observations.dictionary import LOG_2PI, Family, GaussianParams, GaussianSums
+from ibpdist.observations.patterns import column_groups, missing_rows
+from ibpdist.observations.tiles import Globals, Pass
+from ibpdist.rules import Rule, Rules
+from ibpdist.structs import Named, replace
+from ibpdist.weights._base import Weights
+
+Float = NDArray[np.float64]
+PSEUDO = 2.0
+FLOOR = 1e-3
+"""Variance of a pseudo cell of the noise, as a share of the typical variance of a cell."""
+EXACT_BYTES = 64 << 20
+"""Largest size of the Gram matrices of all column groups for exact missing cells (DESIGN 4)."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Settings: `noise` one, column or a fixed variance; `scale` one (learned) or fixed;
+    `family` of q(A); `missing` exact, latent or auto."""
+
+    noise: Literal["one", "column"] | float = "one"
+    scale: Literal["one"] | float = "one"
+    family: Family = Family.STRUCTURED
+    missing: Literal["auto", "exact", "latent"] = "auto"
+
+    def __post_init__(self) -> None:
+        _choice("noise", self.noise, ("one", "column"), number=True)
+        _choice("scale", self.scale, ("one",), number=True)
+        _choice("family", self.family, tuple(Family), number=False)
+        _choice("missing", self.missing, ("auto", "exact", "latent"), number=False)
+        object.__setattr__(self, "family", Family(self.family))
+
+    name: ClassVar[str] = "gaussian"
+    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
+
+    def survey(self, chunk: Chunk) -> Survey:
+        x = chunk.x.astype(np.float64)
+        seen = (
+            np.full(x.shape[1], float(chunk.rows)) if chunk.observed is None else chunk.observed.sum(axis=0)
+        )
+        return Survey(
+            rows=np.asarray(float(chunk.rows)),
+            cells=seen.astype(np.float64),
+            total=x.sum(axis=0),
+            squares=np.einsum("nd,nd->d", x, x),
+            missing=missing_rows(chunk),
+        )
+
+    def init(self, survey: Survey, features: int, rng: np.random.Generator) -> GaussianParams:
+        """A random dictionary of the size of the data, noise as large as the data's variance."""
+        unit = typical_variance(survey)
+        group, latent = self._groups(survey, features)
+        groups, columns = int(group.max()) + 1, group.size
+        noise = unit if isinstance(self.noise, str) else self.noise
+        scale = unit if isinstance(self.scale, str) else self.scale
+        return GaussianParams(
+            mean=np.sqrt(2.0 * unit / features) * rng.standard_normal((features, columns)),
+            basis=np.zeros((groups, features, features)),
+            spectrum=np.zeros((groups, features)),
+            entropy=np.zeros(()),
+            noise=np.full(columns, noise),
+            scale=np.full(features, scale),
+            group=group,
+            cells=np.full(columns, float(survey.rows)) if latent else survey.cells,
+            squares=survey.squares,
+            latent=np.asarray(int(latent)),
+            unit=np.asarray(unit),
+        )
+
+    def sweep(
+        self,
+        chunk: Chunk,
+        params: GaussianParams,
+        log_odds: Float,
+        weights: Weights,
+        rules: Rules,
+        state: RowState,
+        draws: Draws,
+        inner: int,
+    ) -> tuple[RowState, RowSums, GaussianSums]:
+        made = Globals.of(params, log_odds, chunk.x.dtype)
+        return Pass.of(chunk, made, weights, rules, state, draws, inner).run(state.ids)
+
+    def update(
+        self, params: GaussianParams, sums: GaussianSums, rule: Rule, rng: np.random.Generator
+    ) -> GaussianParams:
+        """q(A), then the variances, then q(A) again under them (vibp 9.5); or a draw of each."""
+        if rule is Rule.DRAW:
+            exact = dictionary.solve(params, sums, Family.STRUCTURED)
+            return self._draw_variances(dictionary.draw(exact, rng), sums, rng)
+        params = dictionary.solve(params, sums, self.family)
+        return dictionary.solve(self._fit_variances(params, sums), sums, self.family)
+
+    def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
+        """Terms of the objective (vibp 2.1, 9.2): likelihood, -KL of the dictionary, missing cells."""
+        psi, cells = params.noise, params.cells
+        misfit = dictionary.residual(params, sums)
+        second = params.mean**2 + dictionary.variance(params)
+        prior = np.log(params.scale)[:, None] + LOG_2PI + second / params.scale[:, None]
+        terms = {
+            "likelihood": float(-0.5 * (cells * (LOG_2PI + np.log(psi)) + misfit / psi).sum()),
+            "dictionary": float(params.entropy - 0.5 * prior.sum()),
+        }
+        if params.latent:
+            terms["missing cells"] = float(sums.filled_entropy)
+        if isinstance(self.noise, str):
+            learned = psi if self.noise == "column" else psi[:1]
+            terms["noise"] = _log_prior(learned, FLOOR * float(params.unit))
+        if isinstance(self.scale, str):
+            terms["scale"] = _log_prior(params.scale[:1], float(params.unit))
+        return terms
+
+    def describe(self, params: GaussianParams, order: NDArray[np.intp]) -> Named:
+        return {
+            "mean": (("feature", "column"), params.mean[order]),
+            "mean_sd": (("feature", "column"), np.sqrt(dictionary.variance(params))[order]),
+            "noise": (("column",), params.noise)
+            if self.noise == "column"
+            else ((), params.noise[:1].reshape(())),
+            "scale": ((), params.scale[:1].reshape(())),
+            "basis": (("group", "feature", "component"), params.basis[:, order]),
+            "spectrum": (("group", "component"), params.spectrum),
+            "group": (("column",), params.group),
+        }
+
+    def _groups(self, survey: Survey, features: int) -> tuple[NDArray[np.intp], bool]:
+        """Groups of columns, and whether missing cells are latent (then there is one group)."""
+        group = column_groups(survey.missing)
+        size = (int(group.max()) + 1) * features**2 * 8
+        incomplete = bool((survey.missing != 0).any())
+        if incomplete and (self.missing == "latent" or (self.missing == "auto" and size > EXACT_BYTES)):
+            return np.zeros_like(group), True
+        return group, False
+
+    def _fit_variances(self, params: GaussianParams, sums: GaussianSums) -> GaussianParams:
+        if isinstance(self.noise, str):
+            misfit, cells = dictionary.residual(params, sums), params.cells
+            floor = PSEUDO * FLOOR * params.unit
+            column = (misfit + floor) / (cells + PSEUDO)
+            one = (misfit.sum() + floor) / (cells.sum() + PSEUDO)
+            params = replace(params, noise=column if self.noise == "column" else np.full_like(column, one))
+        if isinstance(self.scale, str):
+            second = (params.mean**2 + dictionary.variance(params)).sum()
+            scale = (second + PSEUDO * params.unit) / (params.mean.size + PSEUDO)
+            params = replace(params, scale=np.full_like(params.scale, scale))
+        return params
+
+    def _draw_variances(
+        self, params: GaussianParams, sums: GaussianSums, rng: np.random.Generator
+    ) -> GaussianParams:
+        """Noise given A and Z, scale given A, each from its inverse gamma conditional."""
+        if params.latent:
+            raise UsageError("draws need exact missing cells: use fewer features, or set missing=exact")
+        if isinstance(self.noise, str):
+            misfit, cells = dictionary.residual(params, sums), params.cells
+            if self.noise == "one":
+                misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
+            drawn = _draw_inverse_gamma(cells, misfit, FLOOR * float(params.unit), rng)
+            params = replace(params, noise=np.broadcast_to(drawn, params.noise.shape).copy())
+        if isinstance(self.scale, str):
+            size, second = np.asarray([float(params.mean.size)]), (params.mean**2).sum(keepdims=True)[0]
+            drawn = _draw_inverse_gamma(size, second, float(params.unit), rng)
+            params = replace(params, scale=np.broadcast_to(drawn, params.scale.shape).copy())
+        return params
+
+
+def typical_variance(survey: Survey) -> float:
+    """Mean over columns of the variance of the observed cells; their mean square, or 1, if that is zero."""
+    cells = np.maximum(survey.cells, 1.0)
+    spread = survey.squares / cells - (survey.total / cells) ** 2
+    for value in (float(spread.mean()), float((survey.squares / cells).mean())):
+        if value > 1e-12 * float((survey.squares / cells).mean()) and value > np.finfo(np.float64).tiny:
+            return value
+    return 1.0
+
+
+def _choice(name: str, value: object, words: tuple[str, ...], *, number: bool) -> None:
+    """Refuse a setting that is neither one of the words nor, where allowed, a positive number."""
+    if isinstance(value, str) and value in words:
+        return
+    if number and isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < np.inf:
+        return
+    expected = ", ".join(words) + (" or a number greater than 0" if number else "")
+    raise UsageError(f"{name}: {value!r}: expected {expected}")
+
+
+def _log_prior(value: Float, at: float) -> float:
+    """PSEUDO cells of variance `at`, as a log density of log v, up to a constant."""
+    return float(-0.5 * PSEUDO * (np.log(value) + at / value).sum())
+
+
+def _draw_inverse_gamma(cells: Float, squares: Float, at: float, rng: np.random.Generator) -> Float:
+    """A variance given `cells` squared deviations that sum to `squares`, and the pseudo cells."""
+    half = 0.5 * (squares + PSEUDO * at)
+    return np.asarray(half / rng.gamma(0.5 * (cells + PSEUDO)), dtype=np.float64)
