@@ -1,0 +1,33 @@
+"""The multinomial lower bound of b_k = E log(1 - pi_k), in O(K) (vibp 3.2).
+
+With w_i = psi(tau_i2) + sum_{m<i} psi(tau_m1) - sum_{m<=i} psi(tau_m+), the bound at its
+optimum is l_k = log sum_{i<=k} exp(w_i), and q_ki = exp(w_i - l_k).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import digamma, polygamma
+
+from ibpdist.priors._beta import Vector
+
+
+def lower(tau: Vector, off: Vector) -> tuple[Vector, Vector]:
+    """(feature,) bounds l and the gradient (feature, side) of sum_k off_k l_k."""
+    log_fail = first_fail(tau)
+    bound = np.logaddexp.accumulate(log_fail)
+    with np.errstate(divide="ignore"):
+        rest = np.logaddexp.accumulate((np.log(off) - bound)[::-1])[::-1]
+    here = np.exp(log_fail + rest)
+    from_here = np.cumsum(here[::-1])[::-1]
+    one, two, both = (polygamma(1, x) for x in (tau[:, 0], tau[:, 1], tau.sum(axis=1)))
+    gradient = np.stack([(from_here - here) * one, here * two], axis=1) - (from_here * both)[:, None]
+    return bound, gradient
+
+
+def first_fail(tau: Vector) -> Vector:
+    """w_i: E log of the chance that stick i is the first to fail."""
+    one, two, both = (digamma(x) for x in (tau[:, 0], tau[:, 1], tau.sum(axis=1)))
+    log_on = np.cumsum(one - both)
+    found: Vector = two - both + np.concatenate([[0.0], log_on[:-1]])
+    return found

@@ -1,0 +1,131 @@
+"""The optimum of the sticks' factors q(v_k) = Beta(tau_k) given the counts (vibp 3.5, 3.6, 9.6).
+
+Everything here is in stick order. With A_k = mass + sum_{j>=k} m_j, S_k = N - m_k and a lower
+bound b_k of E log(1 - pi_k), the part of the objective that depends on tau and the mass is
+
+    sum_k [(A_k - tau_k1)(psi_k1 - psi_k+) + (1 - tau_k2)(psi_k2 - psi_k+) + log B(tau_k) + S_k b_k]
+        + K log mass - mass h_N(E pi_K) + log p(mass).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import betaln
+
+from ibpdist.priors import _mass
+from ibpdist.priors._beta import Vector, fisher, log_moments
+from ibpdist.priors.tail import h, h_slope
+
+Lower = Callable[[Vector, Vector], tuple[Vector, Vector]]
+"""(tau, off) -> the bounds b, and the gradient in tau of sum_k off_k b_k."""
+
+_RESTARTS, _FAR = 8, 60.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Counts of on in stick order, rows, the mass (None: learned) and the bound in use."""
+
+    on: Vector
+    rows: float
+    mass: float | None
+    lower: Lower
+
+    def best_mass(self, tau: Vector) -> float:
+        """The mass at its optimum given tau (vibp 9.3, with the tail and the weak prior)."""
+        if self.mass is not None:
+            return self.mass
+        drop = -float(np.sum(log_moments(tau)[0]))
+        return (len(tau) + 1) / (_mass.RATE + drop + float(h(last_mean(tau), self.rows)))
+
+    def value(self, tau: Vector) -> tuple[float, Vector]:
+        """The objective at the best mass, and its gradient in tau."""
+        mass, last = self.best_mass(tau), last_mean(tau)
+        bound, slope = self.lower(tau, self.rows - self.on)
+        log_on, log_off = log_moments(tau)
+        gap = np.stack([mass + np.cumsum(self.on[::-1])[::-1] - tau[:, 0], 1 - tau[:, 1]], axis=1)
+        terms = gap[:, 0] * log_on + gap[:, 1] * log_off + betaln(tau[:, 0], tau[:, 1])
+        total = float(np.sum(terms) + (self.rows - self.on) @ bound)
+        total += len(tau) * np.log(mass) - mass * float(h(last, self.rows))
+        if self.mass is None:
+            total += _mass.log_prior(mass)
+        slope = slope + np.einsum("kij,kj->ki", fisher(tau), gap)
+        return total, slope - mass * float(h_slope(last, self.rows)) * last * _last_slope(tau)
+
+
+def last_mean(tau: Vector) -> float:
+    """E pi_K, the mean prevalence of the last stick."""
+    return float(np.exp(np.sum(_log_mean(tau))))
+
+
+def from_counts(on: Vector, rows: float, mass: float) -> Vector:
+    """Sticks at v_k = m_k / m_{k-1}, m_0 = N (vibp 3.6); counts must not increase."""
+    before = np.concatenate([[rows], on[:-1]])
+    return np.stack([mass + on, 1 + (before - on)], axis=1)
+
+
+def solve(problem: Problem, tau: Vector, tolerance: float = 1e-13) -> Vector:
+    """Climb from `tau` until a restart gains less than 1e-11 of the objective."""
+    best, reached = tau, problem.value(tau)[0]
+    for _ in range(_RESTARTS):
+        tried, value = _climb(problem, best, reached, tolerance)
+        if not value > reached:
+            break
+        gain, best, reached = value - reached, tried, value
+        if gain <= 1e-11 * max(1.0, abs(reached)):
+            break
+    return best
+
+
+def _climb(problem: Problem, tau: Vector, reached: float, tolerance: float) -> tuple[Vector, float]:
+    """L-BFGS over log tau, in coordinates in which the Fisher information of each stick is 1."""
+    metric = tau[:, :, None] * fisher(tau) * tau[:, None, :]
+    metric += (1e-8 + 1e-12 * tau.sum(axis=1))[:, None, None] * np.eye(2)
+    back = np.linalg.inv(np.linalg.cholesky(metric)).transpose(0, 2, 1)
+    centre = np.log(tau)
+
+    def place(y: Vector) -> Vector:
+        moved = centre + np.einsum("kij,kj->ki", back, y.reshape(-1, 2))
+        placed: Vector = np.exp(np.clip(moved, -_FAR, _FAR))
+        return placed
+
+    def loss(y: Vector) -> tuple[float, Vector]:
+        at = place(y)
+        value, slope = problem.value(at)
+        if not np.isfinite(value):
+            return 1e300, np.zeros_like(y)
+        return reached - value, -np.einsum("kij,ki->kj", back, slope * at).ravel()
+
+    gain = tolerance * max(1.0, abs(reached))
+    found = minimize(
+        loss,
+        np.zeros(tau.size),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 200, "maxcor": 20, "ftol": gain, "gtol": 1e-12},
+    )
+    return place(found.x), reached - float(found.fun)
+
+
+def _last_slope(tau: Vector) -> Vector:
+    """Gradient of log E pi_K in tau."""
+    both = tau.sum(axis=1)
+    return np.stack([tau[:, 1] / (tau[:, 0] * both), -1 / both], axis=1)
+
+
+def drop(tau: Vector, keep: NDArray[np.bool_]) -> Vector:
+    """Tau of the kept sticks; each takes over the mean of the dropped ones before it."""
+    log_mean = np.diff(np.cumsum(_log_mean(tau))[keep], prepend=0.0)
+    size = tau.sum(axis=1)[keep]
+    return np.stack([size * np.exp(log_mean), size * -np.expm1(log_mean)], axis=1)
+
+
+def _log_mean(tau: Vector) -> Vector:
+    """log E v of each stick."""
+    found: Vector = -np.log1p(tau[:, 1] / tau[:, 0])
+    return found
