@@ -10,19 +10,25 @@ shorter one. Kinds: `linear-gaussian` (w = 1), `factor-analysis` (w normal) and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from ibpdist.data import layout
 from ibpdist.draws import Draws
+from ibpdist.engine.threads import one_thread
 from ibpdist.errors import UsageError
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from ibpdist.data.store import Dataset
+    from ibpdist.progress import Count
+    from ibpdist.weights._base import Weights
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[Any]
@@ -38,24 +44,10 @@ SHAPES = {
 }
 """The planted features of `images`."""
 
+PRIORS = ("stick_breaking", "beta_bernoulli")
+WEIGHTS = ("unit", "normal")
+
 _BLOCK_ROWS, _BLOCK_CELLS = 1024, 1 << 20
-
-
-def _beta_bernoulli(features: int, mass: float, rng: np.random.Generator) -> Vector:
-    """pi_k ~ Beta(mass / K, 1)  (vibp 1)."""
-    prevalence: Vector = rng.beta(mass / max(features, 1), 1.0, features)
-    return prevalence
-
-
-def _stick_breaking(features: int, mass: float, rng: np.random.Generator) -> Vector:
-    """pi_k = v_1 ... v_k, v ~ Beta(mass, 1)  (vibp 1, truncated)."""
-    return np.cumprod(rng.beta(mass, 1.0, features))
-
-
-PRIORS: dict[str, Callable[[int, float, np.random.Generator], Vector]] = {
-    "beta_bernoulli": _beta_bernoulli,
-    "stick_breaking": _stick_breaking,
-}
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,8 @@ class Recipe:
     @property
     def block(self) -> int:
         """Rows that are drawn together: bounded in cells, and never a matter of chunking."""
-        return max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // self.columns))
+        fitting = max(1, _BLOCK_CELLS // self.columns)
+        return min(_BLOCK_ROWS, 1 << (fitting.bit_length() - 1))
 
 
 @dataclass(frozen=True)
@@ -129,7 +122,7 @@ def recipe(
         features=features,
         noise=_variances(noise, columns),
         seed=seed,
-        prior=prior,
+        prior=prior.replace("-", "_"),
         weights=weights or KINDS[kind],
         mass=max(features, 1) / 2 if mass is None else mass,
         scale=scale,
@@ -145,7 +138,7 @@ def plant(made: Recipe) -> Planted:
     noise = np.asarray(made.noise)
     if made.kind == "images":
         return Planted(np.full(len(SHAPES), 0.5), shapes(), noise)
-    prevalence = PRIORS[made.prior](made.features, made.mass, Draws(made.seed).generator("prevalence"))
+    prevalence = _prevalence(made, Draws(made.seed).generator("prevalence"))
     rng = Draws(made.seed).generator("dictionary")
     dictionary = np.sqrt(made.scale) * rng.standard_normal((made.features, made.columns))
     return Planted(prevalence, dictionary, noise)
@@ -153,7 +146,7 @@ def plant(made: Recipe) -> Planted:
 
 def draw(made: Recipe, planted: Planted, start: int, stop: int) -> Drawn:
     """The rows `start .. stop` of a recipe."""
-    with threadpool_limits(1, user_api="blas"):
+    with one_thread():
         parts = [_rows_of_block(made, planted, b, start, stop) for b in _blocks(made, start, stop)]
     observed = [part.observed for part in parts if part.observed is not None]
     return Drawn(
@@ -189,6 +182,45 @@ def synthetic(
     return xr.Dataset(held | truth(planted), attrs=described(made))
 
 
+def synthesise(
+    kind: str,
+    store: str | Path,
+    *,
+    rows: int,
+    columns: int | None = None,
+    features: int | None = None,
+    noise: float | Sequence[float] = 0.25,
+    seed: int = 0,
+    keep_z: bool = False,
+    overwrite: bool = False,
+    progress: Count | None = None,
+    **options: Any,
+) -> Dataset:
+    """Write synthetic data to a store, a chunk at a time, with the truth beside them.
+
+    The store holds dictionary, prevalence and noise; with `keep_z` also z and w, which are
+    gathered in memory. `options` are those of `recipe`.
+    """
+    from ibpdist.data.store import create, open_dataset
+
+    made = recipe(kind, rows, columns, features, noise, seed, **options)
+    planted, kept = plant(made), []
+    step = layout.default_chunk_rows(made.columns, np.dtype(made.dtype))
+    held = create(
+        store, columns=made.columns, dtype=made.dtype, attributes=described(made), overwrite=overwrite
+    )
+    with held as writer:
+        for start in range(0, rows, step):
+            drawn = draw(made, planted, start, min(start + step, rows))
+            writer.append(drawn.x, drawn.observed)
+            kept += [(drawn.z, drawn.w)] if keep_z else []
+            if progress:
+                progress(min(start + step, rows), rows)
+        for name, (dims, values) in (truth(planted) | _row_truth(kept)).items():
+            writer.put(name, dims, values)
+    return open_dataset(store)
+
+
 def truth(planted: Planted) -> dict[str, tuple[tuple[str, ...], Vector]]:
     """The planted globals with their dims, as they are stored beside the data."""
     return {
@@ -196,6 +228,14 @@ def truth(planted: Planted) -> dict[str, tuple[tuple[str, ...], Vector]]:
         "prevalence": (("feature",), planted.prevalence),
         "noise": (("column",), planted.noise),
     }
+
+
+def _row_truth(kept: list[tuple[NDArray[np.bool_], Matrix]]) -> dict[str, tuple[tuple[str, ...], Matrix]]:
+    if not kept:
+        return {}
+    z, w = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+    held: dict[str, tuple[tuple[str, ...], Matrix]] = {"z": (("row", "feature"), z)}
+    return held | ({"w": (("row", "feature"), w)} if w.shape[1] else {})
 
 
 def described(made: Recipe) -> dict[str, Any]:
@@ -228,21 +268,38 @@ def _rows_of_block(made: Recipe, planted: Planted, block: int, start: int, stop:
 
 def _block(made: Recipe, planted: Planted, block: int) -> Drawn:
     draws, first, width = Draws(made.seed), block * made.block, len(planted.prevalence)
-    z = planted.prevalence > draws.uniform("z", first, made.block, width).T
-    if made.weights == "normal":
-        w = draws.normal("w", first, made.block, width).T.astype(made.dtype)
-    else:
-        w = np.ones((made.block, 0), dtype=made.dtype)
-    y = np.where(z, w, 0) if w.shape[1] else z
+    weights = _weights(made)
+    z = planted.prevalence[:, None] > draws.uniform("z", first, made.block, width)
+    normals = draws.normal("w", first, made.block, width if weights.keeps else 0)
+    w = weights.sample(width, made.block, normals) if weights.keeps else normals
+    y = weights.combine(z, w).T.astype(made.dtype)
     # The cells come from a generator keyed by the block: several times faster than by the cell.
     shape = (made.block, made.columns)
     x: Matrix = draws.at(block).generator("noise").standard_normal(shape, dtype=np.dtype(made.dtype))
     x *= np.sqrt(planted.noise).astype(made.dtype)
-    x += y.astype(made.dtype) @ planted.dictionary.astype(made.dtype)
+    x += y @ planted.dictionary.astype(made.dtype)
     if not made.missing:
-        return Drawn(x, z, w, None)
+        return Drawn(x, z.T, w.T.astype(made.dtype), None)
     observed = draws.at(block).generator("missing").random(shape, dtype=np.float32) >= made.missing
-    return Drawn(np.where(observed, x, 0).astype(made.dtype), z, w, observed)
+    x[~observed] = 0
+    return Drawn(x, z.T, w.T.astype(made.dtype), observed)
+
+
+def _prevalence(made: Recipe, rng: np.random.Generator) -> Vector:
+    from ibpdist.priors.beta_bernoulli import BetaBernoulli
+    from ibpdist.priors.stick_breaking import StickBreaking
+
+    if not made.features:
+        return np.empty(0)
+    prior = {p.name: p for p in (StickBreaking, BetaBernoulli)}[made.prior]
+    return prior(mass=made.mass).sample(made.features, rng)
+
+
+def _weights(made: Recipe) -> Weights:
+    from ibpdist.weights.normal import Normal
+    from ibpdist.weights.unit import Unit
+
+    return Normal() if made.weights == Normal.name else Unit()
 
 
 def _sizes(kind: str, columns: int | None, features: int | None) -> tuple[int, int]:

@@ -5,8 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from ibpdist.data.synthetic import SHAPES, draw, plant, recipe, shapes, synthetic
-from ibpdist.errors import UsageError
+from ibpdist.data.store import open_dataset
+from ibpdist.data.synthetic import SHAPES, draw, plant, recipe, shapes, synthesise, synthetic
+from ibpdist.errors import OutputInUse, UsageError
 
 SMALL = {"rows": 2500, "columns": 7, "features": 3, "noise": 0.3, "seed": 5}
 
@@ -154,3 +155,53 @@ def test_a_wrong_recipe_is_refused_in_one_sentence(change, word):
         synthetic(**{"kind": "linear-gaussian", **SMALL, **change})
     assert caught.value.code == 2
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.25])
+def test_a_store_holds_the_rows_of_memory_and_the_truth(tmp_path, missing):
+    data = synthetic("factor-analysis", **SMALL, missing=missing)
+    seen = []
+    made = synthesise(
+        "factor-analysis",
+        tmp_path / "a.zarr",
+        **SMALL,
+        missing=missing,
+        keep_z=True,
+        progress=lambda done, whole: seen.append((done, whole)),
+    )
+    x = np.concatenate([made.read(i).x for i in range(made.chunks)])
+    np.testing.assert_array_equal(x, np.nan_to_num(data.x.values))
+    for name in ("dictionary", "prevalence", "noise", "z", "w"):
+        np.testing.assert_array_equal(made.extra(name), data[name].values)
+    assert made.attributes["kind"] == "factor-analysis"
+    assert made.missing == np.isnan(data.x.values).sum()
+    assert seen[-1] == (2500, 2500)
+
+
+def test_a_store_of_many_chunks_is_the_same_matrix(tmp_path, monkeypatch):
+    monkeypatch.setattr("ibpdist.data.layout.TARGET_BYTES", 7 * 4 * 100)
+    made = synthesise("linear-gaussian", tmp_path / "a.zarr", **SMALL)
+    assert made.chunks > 30
+    x = np.concatenate([made.read(i).x for i in range(made.chunks)])
+    assert x.tobytes() == synthetic("linear-gaussian", **SMALL).x.values.tobytes()
+    assert "z" not in {file.split("/")[0] for file in made.manifest.files}
+
+
+def test_a_store_is_replaced_only_when_asked(tmp_path):
+    target = tmp_path / "a.zarr"
+    synthesise("images", target, rows=10, seed=1)
+    with pytest.raises(OutputInUse):
+        synthesise("images", target, rows=20, seed=1)
+    assert open_dataset(target).rows == 10
+    assert synthesise("images", target, rows=20, seed=1, overwrite=True).rows == 20
+
+
+def test_a_refused_recipe_leaves_nothing_behind(tmp_path):
+    with pytest.raises(UsageError):
+        synthesise("linear-gaussian", tmp_path / "a.zarr", rows=10, columns=2, features=2, noise=-1.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_prior_names_may_have_a_hyphen():
+    options = {**SMALL, "prior": "beta-bernoulli"}
+    assert synthetic("linear-gaussian", **options).attrs["prior"] == "beta_bernoulli"
