@@ -1,0 +1,141 @@
+"""The house rules that a linter cannot hold: who imports what, how long things get, what is light."""
+
+import ast
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ibpdist
+
+PACKAGE = Path(ibpdist.__file__).parent
+ROOT = Path(__file__).parents[1]
+CODE = {f"ibpdist/{path.relative_to(PACKAGE)}": path for path in sorted(PACKAGE.rglob("*.py"))}
+CODE |= {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "flows").rglob("*.py"))}
+TESTS = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "tests").rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in (CODE | TESTS).items()}
+
+STORED = ("ibpdist/data/", "ibpdist/runs/", "ibpdist/evaluate/")
+HOMES = {
+    "dask": ("ibpdist/engine/",),
+    "distributed": ("ibpdist/engine/",),
+    "prefect": ("flows/",),
+    "zarr": STORED,
+    "xarray": STORED,
+    "numba": ("ibpdist/kernels/",),
+}
+PICKLES = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+HEAVY = {*HOMES, "numpy", "scipy", "pandas", "pydantic", "yaml", "rich", "matplotlib", "arviz_stats"}
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Top-level names of all imported modules, but for those that only annotations need."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").partition(".")[0]
+        yield from imports(node)
+
+
+def strangers(name: str, tree: ast.AST) -> set[str]:
+    """Libraries that a file of the package imports although they live elsewhere."""
+    used = set(imports(tree))
+    homeless = {library for library, homes in HOMES.items() if not name.startswith(homes)}
+    return used & (homeless | PICKLES)
+
+
+def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Name and length of every function, its docstring not counted."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node, clean=False)
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            yield node.name, length - (text.count("\n") + 1 if text else 0)
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_a_library_is_imported_only_where_it_lives(name: str) -> None:
+    assert strangers(name, TREES[name]) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("ibpdist/model.py", "import numba", {"numba"}),
+        ("ibpdist/model.py", "def f():\n    from dask.base import compute", {"dask"}),
+        ("ibpdist/engine/dask.py", "from distributed import Client\nimport prefect", {"prefect"}),
+        ("ibpdist/runs/result.py", "import xarray as xr, pickle", {"pickle"}),
+        ("ibpdist/pipeline.py", "if TYPE_CHECKING:\n    import xarray", set()),
+        ("flows/fit.py", "import prefect\nimport zarr.storage", {"zarr"}),
+    ],
+)
+def test_a_stranger_is_found(name: str, text: str, found: set[str]) -> None:
+    assert strangers(name, ast.parse(text)) == found
+
+
+@pytest.mark.parametrize("name", [*CODE, *TESTS])
+def test_nothing_is_too_long_to_read(name: str) -> None:
+    lines = len((CODE | TESTS)[name].read_text("utf-8").splitlines())
+    assert name in TESTS or lines <= 400, f"{lines} lines"
+    assert [(function, length) for function, length in functions(TREES[name]) if length > 50] == []
+
+
+def test_most_things_are_short() -> None:
+    files = [len(path.read_text("utf-8").splitlines()) for path in CODE.values()]
+    lengths = [length for name in CODE for _, length in functions(TREES[name])]
+    assert statistics.median(size for size in files if size) <= 175
+    assert statistics.mean(lengths) <= 13
+
+
+def test_there_is_at_least_as_much_test_as_code() -> None:
+    code, tests = (
+        sum(len(path.read_text("utf-8").splitlines()) for path in files.values()) for files in (CODE, TESTS)
+    )
+    assert tests >= code
+
+
+@pytest.mark.parametrize("name", CODE)
+def test_a_file_says_what_it_is_and_leaves_nothing_open(name: str) -> None:
+    text = CODE[name].read_text("utf-8")
+    assert not text or ast.get_docstring(TREES[name])
+    assert not re.search(r"\b(TODO|FIXME|XXX|HACK)\b", text)
+    # A function that numba overloads for compiled code has a body that raises.
+    assert "NotImplementedError" not in text or name.startswith("ibpdist/kernels/")
+
+
+def test_no_file_names_a_place_of_one_machine() -> None:
+    machine = re.compile(r"/(home|root|opt|work|Users)/|pypi\.[a-z]|pythonhosted")
+    kept = [
+        *ROOT.glob("*.*"),
+        *ROOT.glob(".ci/*"),
+        *ROOT.glob("deploy/**/*"),
+        *CODE.values(),
+        *TESTS.values(),
+    ]
+    texts = {path: path.read_text("utf-8", "replace") for path in kept if path.is_file()}
+    del texts[Path(__file__)]
+    assert {path.name: match[0] for path, text in texts.items() if (match := machine.search(text))} == {}
+
+
+@pytest.mark.parametrize("module", ["ibpdist", "ibpdist.cli"])
+def test_importing_is_light(module: str) -> None:
+    seen = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import {module}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", seen], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert {name.partition(".")[0] for name in done.stdout.split()} & HEAVY == set()
+
+
+def test_public_names_are_found_when_they_are_used() -> None:
+    for name in ibpdist.__all__:
+        assert getattr(ibpdist, name) is not None
+        assert name in dir(ibpdist)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = ibpdist.nothing
