@@ -1,0 +1,104 @@
+"""A result as CSV files with labels, for programs that read nothing else.
+
+    DIR/params/NAME.csv   one file for each array of the parameters
+    DIR/params/scalars.csv
+    DIR/rows/NAME.csv     a line for each row of the data, read and written chunk by chunk
+    DIR/trace.csv         a line for each step, a column for each term
+
+Files of arrays (a, b) have a line for each a and a column for each b; arrays with three dims or
+more have a line for each entry.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.data.files import publish, refuse_existing, staged, storage_errors
+from ibpdist.progress import Count
+from ibpdist.runs.result import open_result
+
+MARKER = "params/prevalence.csv"
+CELLS = 1 << 20
+"""Numbers that are read at once."""
+Line = list[Any]
+
+
+def export(
+    run: str | Path, directory: str | Path, *, overwrite: bool = False, progress: Count | None = None
+) -> list[Path]:
+    """Write the result of a run as CSV files into a new directory; their paths."""
+    result, target = open_result(run), Path(directory)
+    refuse_existing(target, overwrite, MARKER)
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with staged(target) as staging:
+            _write_all(result, staging, progress)
+            publish(staging, target, overwrite)
+    return sorted(target.rglob("*.csv"))
+
+
+def _write_all(result: xr.DataTree, into: Path, progress: Count | None) -> None:
+    params, rows = result["params"].to_dataset(), result["rows"].to_dataset()
+    _write(into / "params/scalars.csv", _scalars(params))
+    for name, values in params.data_vars.items():
+        if values.ndim:
+            _write(into / f"params/{name}.csv", _lines(values))
+    _write(into / "trace.csv", _trace(result["trace"].to_dataset()))
+    for name, values in rows.data_vars.items():
+        _write(into / f"rows/{name}.csv", _lines(values, progress))
+
+
+def _write(path: Path, lines: Iterable[Line]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)
+
+
+def _scalars(data: xr.Dataset) -> Iterator[Line]:
+    yield ["name", "value"]
+    for name, values in data.data_vars.items():
+        if not values.ndim:
+            yield [name, values.item()]
+
+
+def _trace(trace: xr.Dataset) -> Iterator[Line]:
+    yield ["step", *trace.data_vars]
+    columns = [trace["step"].values, *(values.values for values in trace.data_vars.values())]
+    for line in zip(*columns, strict=True):
+        yield list(line)
+
+
+def _lines(values: xr.DataArray, progress: Count | None = None) -> Iterator[Line]:
+    if values.ndim > 2:
+        yield from _entries(values)
+        return
+    first, across = str(values.dims[0]), [str(dim) for dim in values.dims[1:]]
+    beside = [str(name) for name, held in values.coords.items() if held.dims == (first,) and name != first]
+    header = [f"{across[0]} {label}" for label in _labels(values, across[0])] if across else [values.name]
+    yield [first, *beside, *header]
+    step = max(1, CELLS // max(1, values[:1].size))
+    for start in range(0, values.sizes[first], step):
+        part = values[start : start + step]
+        named = [_labels(part, first, start), *(part[name].values for name in beside)]
+        yield from ([*line[:-1], *np.atleast_1d(line[-1])] for line in zip(*named, part.values, strict=True))
+        if progress:
+            progress(min(start + step, values.sizes[first]), values.sizes[first])
+
+
+def _entries(values: xr.DataArray) -> Iterator[Line]:
+    yield [*values.dims, values.name]
+    labels = product(*(_labels(values, str(dim)) for dim in values.dims))
+    for at, value in zip(labels, values.values.ravel(), strict=True):
+        yield [*at, value]
+
+
+def _labels(values: xr.DataArray, dim: str, start: int = 0) -> Any:
+    """Labels along a dim, or numbers from `start`."""
+    return values[dim].values if dim in values.coords else np.arange(start, start + values.sizes[dim])
