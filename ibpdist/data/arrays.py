@@ -1,0 +1,108 @@
+"""Arrays in memory as a `Source`: judged and cut as a store would be, so that a fit has the same bits."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.data import layout
+from ibpdist.data._base import Chunk, Labels, Source
+from ibpdist.data.check import checked, result_dtype
+from ibpdist.data.sources.array import ArrayTable, table_of
+from ibpdist.errors import UsageError
+
+
+class ArrayData:
+    """A numpy array, DataFrame, DataArray, Dask or sparse array in row chunks; NaN cells are missing.
+
+    Every value is checked once, when this is made. Chunks are views of the array where they can be.
+    """
+
+    def __init__(
+        self, array: Any, chunk_rows: int | None = None, *, dtype: str = "auto", name: str = "array"
+    ) -> None:
+        self._table = array if isinstance(array, ArrayTable) else table_of(array, name)
+        self.dtype: np.dtype[Any] = result_dtype(self._table.dtype, dtype)
+        self.chunk_rows = layout.checked_chunk_rows(chunk_rows, self.columns, self.dtype)
+        self._missing = [self._count_missing(index) for index in range(self.chunks)]
+
+    @property
+    def rows(self) -> int:
+        return self._table.rows
+
+    @property
+    def columns(self) -> int:
+        return self._table.columns
+
+    @property
+    def chunks(self) -> int:
+        return layout.chunk_count(self.rows, self.chunk_rows)
+
+    @property
+    def missing(self) -> int:
+        """Number of missing cells."""
+        return sum(self._missing)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        hashes = [layout.content_hash(self._values(index)) for index in range(self.chunks)]
+        return layout.dataset_fingerprint(self.rows, self.columns, self.dtype, self.chunk_rows, hashes)
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        return layout.chunk_bounds(index, self.rows, self.chunk_rows)
+
+    def read(self, index: int) -> Chunk:
+        start, _ = self.bounds(index)
+        if self._missing[index]:
+            x = self._values(index)
+            observed = ~np.isnan(x)
+            return Chunk(index, start, np.where(observed, x, self.dtype.type(0)), observed)
+        x = np.ascontiguousarray(self._raw(index), dtype=self.dtype)
+        return Chunk(index, start, x if x.flags.writeable else x.copy())
+
+    def row_coords(self, index: int) -> dict[str, Labels]:
+        return self._table.row_coords(*self.bounds(index))
+
+    def column_coords(self) -> dict[str, Labels]:
+        return self._table.column_coords()
+
+    def _raw(self, index: int) -> NDArray[Any]:
+        return self._table.block(*self.bounds(index))
+
+    def _values(self, index: int) -> NDArray[Any]:
+        start, _ = self.bounds(index)
+        labels = self.column_coords().get("column")
+        names = None if labels is None else list(labels)
+        return checked(self._raw(index), self.dtype, start=start, file=self._table.name, columns=names)
+
+    def _count_missing(self, index: int) -> int:
+        return int(np.count_nonzero(np.isnan(self._values(index))))
+
+
+def as_source(thing: Any) -> Source:
+    """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array."""
+    if isinstance(thing, str | Path):
+        return _of_path(Path(thing))
+    if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
+        source: Source = thing
+        return source
+    return ArrayData(thing)
+
+
+def _of_path(path: Path) -> Source:
+    from ibpdist.data import manifest
+    from ibpdist.data.sources.npy import open_npy
+    from ibpdist.data.sources.zarr import is_zarr, open_zarr
+    from ibpdist.data.store import open_dataset
+
+    if path.is_file() and path.suffix == ".npy":
+        return ArrayData(open_npy(path))
+    if path.is_file():
+        raise UsageError(f"{path}: is not a dataset: make one with `ibpdist ingest {path.name} NAME.zarr`")
+    if is_zarr(path) and not (path / manifest.NAME).exists():
+        return ArrayData(open_zarr(path))
+    return open_dataset(path)

@@ -1,0 +1,109 @@
+"""The last step of writing: metadata that xarray understands, then the manifest of all files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ibpdist.data import files, layout, manifest, zarrs
+from ibpdist.data.codec import zarr_codecs
+from ibpdist.data.labels import Labels, safe_names
+from ibpdist.errors import UsageError
+
+if TYPE_CHECKING:
+    from ibpdist.data.writer import StoreWriter
+
+SCRATCH = "scratch"
+"""Folder of the staging directory for temporary files."""
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What is known of a store before its first row."""
+
+    columns: int
+    dtype: np.dtype[Any]
+    chunk_rows: int
+    source: str
+    column_coords: Mapping[str, Labels]
+    attributes: Mapping[str, Any]
+
+
+def complete(staging: Path, group: Any, writer: StoreWriter) -> None:
+    """Write x's metadata, the coordinates of the columns, summaries, attributes and the manifest."""
+    shutil.rmtree(staging / SCRATCH, ignore_errors=True)
+    made = _manifest(writer)
+    names = safe_names(writer.outline.column_coords)
+    for name, labels in writer.outline.column_coords.items():
+        zarrs.put_array(group, names[name], ["column"], labels)
+    for name, values in writer.summary.table().items():
+        zarrs.put_array(group, f"column_{name}", ["column"], values)
+    for name, (dims, extra) in writer.extras.items():
+        zarrs.put_array(group, name, dims, extra)
+    coordinates = [*writer.labels.stored, *names.values()]
+    _put_x(group, made, [name for name in coordinates if name not in ("row", "column")])
+    group.attrs.update(_attributes(writer.outline, made, names))
+    zarrs.consolidate(staging)
+    _seal(staging, made, writer.sums)
+
+
+def _manifest(writer: StoreWriter) -> manifest.Manifest:
+    outline = writer.outline
+    hashes = [chunk.hash for chunk in writer.chunks]
+    shape = (writer.rows, outline.columns, outline.dtype, outline.chunk_rows)
+    return manifest.Manifest(
+        rows=writer.rows,
+        columns=outline.columns,
+        dtype=outline.dtype.name,
+        chunk_rows=outline.chunk_rows,
+        fingerprint=layout.dataset_fingerprint(*shape, hashes),
+        chunks=tuple(writer.chunks),
+    )
+
+
+def _put_x(group: Any, made: manifest.Manifest, coordinates: list[str]) -> None:
+    group.create_array(
+        "x",
+        shape=(made.rows, made.columns),
+        chunks=(min(made.rows, made.chunk_rows), made.columns),
+        dtype=np.dtype(made.dtype).newbyteorder("<"),
+        compressors=zarr_codecs(np.dtype(made.dtype).itemsize),
+        fill_value=np.nan,
+        dimension_names=["row", "column"],
+        attributes={"coordinates": " ".join(coordinates)} if coordinates else {},
+        config={"write_empty_chunks": True},
+    )
+
+
+def _attributes(outline: Outline, made: manifest.Manifest, columns: Mapping[str, str]) -> dict[str, Any]:
+    own = {
+        "schema": layout.SCHEMA,
+        "layout": "dense",
+        "source": outline.source,
+        "fingerprint": made.fingerprint,
+        "missing": made.missing,
+        "chunk_rows": made.chunk_rows,
+        "column_coords": list(columns.values()),
+    }
+    attributes = {**outline.attributes, **own}
+    if len(json.dumps(attributes)) > zarrs.ATTRIBUTES_LIMIT:
+        raise UsageError("the attributes take more than 1 MB: store large values with put() instead")
+    return attributes
+
+
+def _seal(staging: Path, made: manifest.Manifest, known: Mapping[str, tuple[int, str]]) -> None:
+    """List every file with size and sum, and wait for the disk."""
+    sums = dict(known)
+    for name in files.stored_files(staging):
+        if name not in sums:
+            data = (staging / name).read_bytes()
+            sums[name] = (len(data), files.file_sum(data))
+            files.fsync_path(staging / name)
+    sealed = manifest.Manifest(**{**vars(made), "files": sums})
+    files.write_durably(staging / manifest.NAME, manifest.encode(sealed))

@@ -1,0 +1,69 @@
+"""How a dataset is cut into chunks and what identifies it: the same rules in memory and on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.errors import InputError, UsageError
+
+SCHEMA = "ibpdist.dataset/1"
+TARGET_BYTES = 16 << 20
+LIMIT_BYTES = 64 << 20
+
+
+def default_chunk_rows(columns: int, dtype: np.dtype[Any]) -> int:
+    """Rows of a chunk: the largest power of two with at most 16 MB (engine.md section 3: 8 to 16 MB)."""
+    row = columns * dtype.itemsize
+    if row > LIMIT_BYTES:
+        raise InputError(
+            f"one row of {columns} columns takes {row >> 20} MB, a chunk at most {LIMIT_BYTES >> 20} MB:"
+            " split the columns into several datasets"
+        )
+    return 1 << max(0, (TARGET_BYTES // row).bit_length() - 1)
+
+
+def checked_chunk_rows(chunk_rows: int | None, columns: int, dtype: np.dtype[Any]) -> int:
+    """The chunk size asked for, or the default one; refuses chunks of no rows and of more than 64 MB."""
+    fitting = default_chunk_rows(columns, dtype)
+    if chunk_rows is None:
+        return fitting
+    if chunk_rows < 1:
+        raise UsageError(f"chunk_rows is {chunk_rows}: expected 1 or more")
+    size = chunk_rows * columns * dtype.itemsize
+    if size > LIMIT_BYTES:
+        raise UsageError(
+            f"chunk_rows is {chunk_rows}, which makes chunks of {size >> 20} MB;"
+            f" at most {LIMIT_BYTES >> 20} MB are allowed: use {fitting}"
+        )
+    return chunk_rows
+
+
+def chunk_count(rows: int, chunk_rows: int) -> int:
+    return -(-rows // chunk_rows)
+
+
+def chunk_bounds(index: int, rows: int, chunk_rows: int) -> tuple[int, int]:
+    """First row of a chunk and the row after its last."""
+    if not 0 <= index < chunk_count(rows, chunk_rows):
+        raise IndexError(f"chunk {index} of {chunk_count(rows, chunk_rows)}")
+    return index * chunk_rows, min(rows, (index + 1) * chunk_rows)
+
+
+def content_hash(x: NDArray[Any]) -> str:
+    """Hash of the values of a chunk (rows, columns); missing cells are NaN of one kind."""
+    little = np.ascontiguousarray(x, dtype=x.dtype.newbyteorder("<"))
+    return hashlib.sha256(little.data.cast("B")).hexdigest()
+
+
+def dataset_fingerprint(
+    rows: int, columns: int, dtype: np.dtype[Any], chunk_rows: int, hashes: Sequence[str]
+) -> str:
+    """Hash of shape, type, chunking and chunk hashes; a store and the array it was made from share it."""
+    outline = [rows, columns, dtype.name, min(rows, chunk_rows), list(hashes)]
+    return hashlib.sha256(json.dumps(outline).encode()).hexdigest()

@@ -1,0 +1,89 @@
+"""What a store must hold: every file with its size and check sum, every chunk with its content hash.
+
+The manifest lies inside the directory of `x`, where other Zarr readers never look. Its first line
+is the hash of the rest, so that damage to the manifest itself is found too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ibpdist.data.layout import SCHEMA
+from ibpdist.errors import StorageError
+
+NAME = "x/manifest.json"
+LIMIT_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class ChunkEntry:
+    """One chunk of `x`: hash of its values, and how many of its cells are missing."""
+
+    hash: str
+    missing: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Shape and chunks of a store; `files` maps relative names to (bytes, check sum)."""
+
+    rows: int
+    columns: int
+    dtype: str
+    chunk_rows: int
+    fingerprint: str
+    chunks: tuple[ChunkEntry, ...]
+    files: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def missing(self) -> int:
+        """Number of missing cells."""
+        return sum(chunk.missing for chunk in self.chunks)
+
+
+def encode(manifest: Manifest) -> bytes:
+    body = {"schema": SCHEMA, **asdict(manifest)}
+    body["chunks"] = [[chunk.hash, chunk.missing] for chunk in manifest.chunks]
+    text = json.dumps(body, sort_keys=True)
+    return f"{_digest(text)}\n{text}\n".encode()
+
+
+def load(store: Path) -> Manifest:
+    """The manifest of a store; a missing, damaged or foreign one is a StorageError."""
+    path = store / NAME
+    try:
+        if path.stat().st_size > LIMIT_BYTES:
+            raise StorageError(f"{store}: {NAME} is larger than {LIMIT_BYTES >> 20} MB: not a dataset")
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise StorageError(
+            f"{store}: is not a dataset of ibpdist ({NAME} is missing): make one with `ibpdist ingest`"
+        ) from None
+    except OSError as error:
+        raise StorageError(f"{store}: {NAME} cannot be read: {error.strerror}") from error
+    return _parse(raw, store)
+
+
+def _parse(raw: bytes, store: Path) -> Manifest:
+    damaged = StorageError(f"{store}: {NAME} is damaged: restore the store or ingest again")
+    try:
+        stored, text = raw.decode().removesuffix("\n").split("\n")
+        if stored != _digest(text) or not raw.endswith(b"\n"):
+            raise damaged
+        body: dict[str, Any] = json.loads(text)
+    except ValueError:
+        raise damaged from None
+    schema = body.pop("schema", None)
+    if schema != SCHEMA:
+        raise StorageError(f"{store}: has schema {schema!r}, this version reads {SCHEMA!r}")
+    chunks = tuple(ChunkEntry(str(h), int(missing)) for h, missing in body.pop("chunks"))
+    files = {str(name): (int(size), str(total)) for name, (size, total) in body.pop("files").items()}
+    return Manifest(chunks=chunks, files=files, **body)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

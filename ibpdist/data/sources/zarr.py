@@ -1,0 +1,123 @@
+"""Existing Zarr arrays and groups, version 2 or 3, that other programs made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ibpdist.data.labels import Labels, as_labels
+from ibpdist.data.sources._base import Block
+from ibpdist.data.sources.array import ArrayTable
+from ibpdist.data.zarrs import refuse_large_metadata
+from ibpdist.errors import InputError, StorageError
+
+CHUNK_LIMIT = 1 << 30
+_MARKERS = ("zarr.json", ".zarray", ".zgroup")
+
+
+def is_zarr(path: Path) -> bool:
+    return any((path / marker).is_file() for marker in _MARKERS)
+
+
+def open_zarr(path: Path, *, key: str | None = None) -> ArrayTable:
+    """The array at a path, or of a group the array `key`, or x, or the only two-dimensional one."""
+    import zarr
+
+    refuse_large_metadata(path)
+    try:
+        node: Any = zarr.open(path, mode="r")
+        group = node if hasattr(node, "members") else None
+        array = node if group is None else _chosen(group, path, key)
+    except (InputError, StorageError):
+        raise
+    except Exception as error:
+        raise StorageError(f"{path.name}: is not readable as Zarr: {error}") from error
+    return ZarrTable(array, group, path.name)
+
+
+class ZarrTable(ArrayTable):
+    """A Zarr array; reads whole chunks of it where they fit."""
+
+    def __init__(self, array: Any, group: Any, name: str) -> None:
+        self._array = array
+        _refuse_large_chunks(array, name)
+        dims = _dims(array)
+        super().__init__(
+            self._read,
+            array.shape,
+            np.dtype(array.dtype) if array.dtype.kind != "T" else np.dtype(object),
+            name=name,
+            rows=_along(group, array, dims, 0, "row"),
+            columns=_along(group, array, dims, 1, "column"),
+            notes=_absent(array, name),
+        )
+
+    def blocks(self, rows: int) -> Iterator[Block]:
+        own = int(self._array.chunks[0])
+        return super().blocks(max(own, rows // own * own) if own <= rows else rows)
+
+    def _read(self, start: int, stop: int) -> Any:
+        try:
+            return np.asarray(self._array[start:stop])
+        except Exception as error:
+            raise StorageError(
+                f"{self.name}: rows {start} to {stop - 1} of array {self._array.path or 'x'}"
+                f" are damaged or unreadable: {error}"
+            ) from error
+
+
+def _chosen(group: Any, path: Path, key: str | None) -> Any:
+    arrays = {name: member for name, member in group.members() if hasattr(member, "chunks")}
+    if key is not None:
+        if key not in arrays:
+            raise InputError(
+                f"has no array {key!r}, only {', '.join(sorted(arrays))}", file=path.name, kind="key"
+            )
+        return arrays[key]
+    if "x" in arrays:
+        return arrays["x"]
+    flat = [name for name, member in arrays.items() if len(member.shape) == 2]
+    if len(flat) != 1:
+        found = ", ".join(sorted(flat)) or "none"
+        raise InputError(
+            f"has no array x and not exactly one of two dimensions ({found}): choose one with --key",
+            file=path.name,
+            kind="key",
+        )
+    return arrays[flat[0]]
+
+
+def _refuse_large_chunks(array: Any, name: str) -> None:
+    size = math.prod(array.chunks) * max(1, array.dtype.itemsize)
+    if size > CHUNK_LIMIT:
+        raise StorageError(
+            f"{name}: has chunks of {size >> 20} MB, at most {CHUNK_LIMIT >> 20} MB are read: rechunk it"
+        )
+
+
+def _dims(array: Any) -> tuple[str, ...]:
+    named = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS") or ()
+    return tuple(str(dim) for dim in named)
+
+
+def _along(group: Any, array: Any, dims: tuple[str, ...], axis: int, role: str) -> dict[str, Labels]:
+    """One-dimensional arrays of the group along the same dim; the one named like it becomes `role`."""
+    if group is None or len(dims) != 2:
+        return {}
+    found = {}
+    for name, member in group.members():
+        if getattr(member, "shape", None) == (array.shape[axis],) and _dims(member) == (dims[axis],):
+            found[role if name == dims[axis] else name] = as_labels(member[...])
+    return found
+
+
+def _absent(array: Any, name: str) -> list[str]:
+    absent = array.nchunks - array.nchunks_initialized
+    if not absent:
+        return []
+    stored = f"{name}: {absent} of {array.nchunks} chunks are not on disk"
+    return [f"{stored} and are read as {array.fill_value}, as Zarr defines it"]

@@ -1,0 +1,97 @@
+"""Column summaries in one pass: counts, means, standard deviations, extremes of observed cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+_TILE = 1024
+FIELDS = ("count", "mean", "sd", "min", "max")
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """Running sums over rows, each (column,); `squares` is the sum of squared deviations from the mean."""
+
+    count: Vector
+    mean: Vector
+    squares: Vector
+    low: Vector
+    high: Vector
+
+    @property
+    def sd(self) -> Vector:
+        """Population standard deviation; NaN where nothing was observed."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deviation: Vector = np.sqrt(self.squares / self.count)
+        return deviation
+
+    def table(self) -> dict[str, Vector]:
+        """What is stored, by name; NaN where a column was never observed."""
+        seen = self.count > 0
+        return {
+            "count": self.count,
+            "mean": np.where(seen, self.mean, np.nan),
+            "sd": self.sd,
+            "min": np.where(seen, self.low, np.nan),
+            "max": np.where(seen, self.high, np.nan),
+        }
+
+    def add(self, x: NDArray[Any]) -> ColumnSummary:
+        """With the rows of x (row, column) added; NaN cells are missing. Chan, Golub and LeVeque 1983."""
+        total = self
+        for start in range(0, len(x), _TILE):
+            total = total._merge(_of_tile(x[start : start + _TILE].astype(np.float64)))
+        return total
+
+    def _merge(self, other: ColumnSummary) -> ColumnSummary:
+        count = self.count + other.count
+        share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
+        shift = other.mean - self.mean
+        return ColumnSummary(
+            count,
+            self.mean + shift * share,
+            self.squares + other.squares + shift**2 * self.count * share,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+
+def empty_summary(columns: int) -> ColumnSummary:
+    zero = np.zeros(columns)
+    return ColumnSummary(zero, zero, zero, np.full(columns, np.inf), np.full(columns, -np.inf))
+
+
+def summary_of(table: dict[str, Vector]) -> ColumnSummary:
+    """The running sums behind a stored table."""
+    seen = table["count"] > 0
+    squares = np.where(seen, table["sd"] ** 2 * table["count"], 0.0)
+    return ColumnSummary(
+        table["count"],
+        np.where(seen, table["mean"], 0.0),
+        squares,
+        np.where(seen, table["min"], np.inf),
+        np.where(seen, table["max"], -np.inf),
+    )
+
+
+def _of_tile(x: NDArray[np.float64]) -> ColumnSummary:
+    missing = np.isnan(x)
+    if not missing.any():
+        mean = x.mean(axis=0)
+        return ColumnSummary(
+            np.full(x.shape[1], float(len(x))),
+            mean,
+            ((x - mean) ** 2).sum(axis=0),
+            x.min(axis=0),
+            x.max(axis=0),
+        )
+    count = (~missing).sum(axis=0).astype(np.float64)
+    mean = np.where(missing, 0.0, x).sum(axis=0) / np.maximum(count, 1.0)
+    squares = np.where(missing, 0.0, (x - mean) ** 2).sum(axis=0)
+    low = np.where(missing, np.inf, x).min(axis=0)
+    return ColumnSummary(count, mean, squares, low, np.where(missing, -np.inf, x).max(axis=0))
