@@ -36,9 +36,9 @@ def sweeps(
 ) -> Iterator[Snapshot]:
     """Steps without end, from the initial parameters or after step `begin`, whose row state is known."""
     draws = Draws(seed)
-    step, params = begin or (0, initial(algorithm, engine, draws))
-    engine.publish(step, params)
-    for step in count(step + 1):
+    known, params = begin or (0, initial(algorithm, engine, draws))
+    engine.publish(known, params)
+    for step in count(known + 1):
         began = time.perf_counter()
         block = sweep(engine, step)
         with one_thread():

@@ -56,11 +56,13 @@ def trace(events: list[Event], last: int) -> dict[int, dict[str, float]]:
 def _lines(path: Path) -> Iterator[Event]:
     for number, line in enumerate(_whole(path)):
         try:
-            event: Event = json.loads(line)
+            event = json.loads(line)
         except ValueError:
             raise StorageError(f"{path}: line {number + 1} is damaged") from None
         if not isinstance(event, dict) or event.get("number") != number:
-            raise StorageError(f"{path}: line {number + 1} is not event {number}; lines are missing or swapped")
+            raise StorageError(
+                f"{path}: line {number + 1} is not event {number}; lines are missing or swapped"
+            )
         yield event
 
 

@@ -23,7 +23,7 @@ class RunHistory:
         self.checkpoints = Checkpoints(run)
 
     def publish(self, step: int, params: Params) -> None:
-        records.write(self.file(step), {"params": params}, durable=False)
+        records.write(self.file(step), {"params": params}, durable=step == 0)
 
     def params(self, step: int) -> Params:
         deadline = time.monotonic() + PATIENCE

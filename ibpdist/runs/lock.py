@@ -45,7 +45,9 @@ def _acquire(path: Path) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            raise OutputInUse(f"{path.parent}: in use by {owner(path)}; wait for it or choose another run") from None
+            raise OutputInUse(
+                f"{path.parent}: in use by {owner(path)}; wait for it or choose another run"
+            ) from None
         except OSError as error:
             os.close(handle)
             raise StorageError(f"{path}: this file system has no locks: {error.strerror}") from error

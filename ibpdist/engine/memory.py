@@ -1,0 +1,79 @@
+"""Memory of a process before it is used: what is needed, what is left for a cache, or a refusal."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ibpdist.data._base import Source
+from ibpdist.errors import UsageError
+
+BASE = 256 << 20
+CHUNKS = 3
+USABLE = 0.6
+"""Share of the limit that is planned with; Dask pauses a worker at 0.8 and ends it at 0.95."""
+CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes of one process; `cache` is what may be used for data, `spill` puts row state in files."""
+
+    limit: int
+    base: int
+    chunks: int
+    sums: int
+    state: int
+    cache: int
+    spill: bool
+
+    def __str__(self) -> str:
+        parts = {"base": self.base, "chunks": self.chunks, "sums": self.sums, "cache": self.cache}
+        said = [f"{name} {size / 2**20:,.0f} MB" for name, size in parts.items() if size >= 2**20]
+        where = "in files" if self.spill else "in memory"
+        return f"memory of a process: {', '.join(said)}, row state {self.state / 2**20:,.1f} MB {where}"
+
+
+def plan(
+    source: Source, features: int, processes: int, limit: int, cache: int | None = None, fits: int = 1
+) -> Plan:
+    """What each of `processes` needs for `features` features, within `limit` bytes each.
+
+    When short, the data cache goes first, then row state to files; what still does not fit is
+    refused with the chunk size that does.
+    """
+    start, stop = source.bounds(0)
+    row = source.columns * source.dtype.itemsize
+    chunks = CHUNKS * (stop - start) * row
+    sums = 2 * 8 * features * (features + source.columns) * fits
+    state = source.rows * features * 4 * fits // processes
+    room = int(USABLE * limit) - BASE - chunks - sums
+    if room < 0:
+        _refuse(limit, BASE + chunks + sums, row, room + chunks)
+    spill = state > room
+    left = room if spill else room - state
+    share = -(-source.rows * row // processes)
+    wanted = share if cache is None else cache
+    return Plan(limit, BASE, chunks, sums, state, max(0, min(left, wanted)), spill)
+
+
+def available(processes: int) -> int:
+    """Bytes for each of so many processes of this machine, or of the container it is in."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        whole = min(whole, int(CGROUP.read_text()))
+    return whole // processes
+
+
+def _refuse(limit: int, need: int, row: int, room: int) -> None:
+    rows = room // (CHUNKS * row)
+    way = (
+        f"make the dataset again with chunks of at most {rows:,} rows"
+        if rows > 0
+        else "use fewer processes or fewer features"
+    )
+    raise UsageError(
+        f"a process needs {need / 2**20:,.0f} MB but may use {USABLE:.0%} of {limit / 2**20:,.0f} MB; {way}"
+    )

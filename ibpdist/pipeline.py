@@ -1,0 +1,266 @@
+"""Fit and resume: from data and a few words to a result."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ibpdist import catalog
+from ibpdist.algorithms._base import Params
+from ibpdist.data._base import Source
+from ibpdist.data.arrays import as_source
+from ibpdist.data.writer import create
+from ibpdist.engine._base import Engine
+from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.work import Workbench
+from ibpdist.errors import InputError, StorageError, UsageError
+from ibpdist.runs import provenance, result
+from ibpdist.runs import restarts as starts
+from ibpdist.runs.bench import bench_of
+from ibpdist.runs.directory import RunDirectory, is_run
+from ibpdist.runs.drive import Progress, drive, in_memory
+from ibpdist.runs.job import Job, job_of
+from ibpdist.spec import FitSpec
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ibpdist.engine.cluster import Cluster
+
+OPEN = "ibpdist.runs.bench:open_bench"
+Data = Any
+"""An array, DataFrame, DataArray, source, or the path of a store."""
+
+
+def fit(
+    data: Data,
+    *,
+    system: str,
+    K: int,
+    run: str | Path | None = None,
+    seed: int = 0,
+    steps: int | None = None,
+    rtol: float | None = None,
+    inner: int | None = None,
+    restarts: int | None = None,
+    holdout: float | None = None,
+    checkpoint: int | None = None,
+    start: str | Path | xr.DataTree | None = None,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> xr.DataTree:
+    """Fit a system of the catalog with K features to data; the result is an xarray tree.
+
+    `run` is a directory in which the fit is kept and from which it can be resumed; without one
+    nothing is left on disk. `start` is a run or result whose parameters to begin with. Where it
+    runs (`workers` local processes, `serial`, a Dask `scheduler`) does not change the bits;
+    `memory` limits a process in bytes, `cache` the data it keeps. `settings` are those of the
+    system, `progress` is called with each step.
+    """
+    given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
+    given |= {"checkpoint": checkpoint}
+    spec = FitSpec.make(
+        data=str(Path(data).absolute()) if _is_path(data) else "memory",
+        system=system,
+        truncation=K,
+        seed=seed,
+        set=settings,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    catalog.build(spec.system, spec.truncation, inner=spec.inner, settings=spec.set)  # a wrong option first
+    source = as_source(data)
+    job = job_of(spec, source)
+    first = None if start is None else _parameters(start, job)
+    place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
+    if run is None and not place.distributed:
+        return _without_run(job, place, _is_path(data), first, progress)
+    raw = None if _is_path(data) else source
+    if run is not None:
+        return _with_run(job, raw, Path(run), place, first, progress, overwrite)
+    with tempfile.TemporaryDirectory(prefix="ibpdist-") as folder:
+        return _with_run(job, raw, Path(folder) / "run", place, first, progress, False).load()
+
+
+def resume(
+    run: str | Path,
+    *,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+    progress: Progress | None = None,
+) -> xr.DataTree:
+    """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
+    path = Path(run)
+    with _releasing(RunDirectory.open(path)) as directory:
+        if not result.is_complete(path):
+            job = _reopen(directory)
+            place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
+            _finish(directory, job, place, None, progress)
+    return result.open_result(path)
+
+
+def _without_run(
+    job: Job, place: Place, named: bool, first: Params | None, progress: Progress | None
+) -> xr.DataTree:
+    """All starts in this process and in memory; the best one, with a table of all if there are several."""
+    facts = provenance.facts(job.source)
+    cache = place.plan(job.source, job.spec.truncation).cache if named else 0
+    found = []
+    for restart in range(job.spec.restarts):
+        spec = starts.spec_of(job.spec, restart)
+        bench = Workbench(job.algorithm, job.source, MemoryHistory(), spec.seed, cache=cache)
+        one = Job(spec, job.algorithm, job.source)
+        found.append(in_memory(one, Serial(bench), facts, progress, first))
+    return starts.chosen(found)
+
+
+def _with_run(
+    job: Job,
+    raw: Source | None,
+    run: Path,
+    place: Place,
+    first: Params | None,
+    progress: Progress | None,
+    overwrite: bool,
+) -> xr.DataTree:
+    """A new run; data that are in memory are stored in it, so that it can be resumed."""
+    store = run.absolute() / "data.zarr"
+    spec = job.spec if raw is None else job.spec.model_copy(update={"data": str(store)})
+    directory = RunDirectory.create(run, spec.dump(), provenance.facts(job.source), overwrite=overwrite)
+    with _releasing(directory):
+        if raw is not None:
+            _store(raw, store)
+            job = job_of(spec)
+        _finish(directory, job, place, first, progress)
+    return result.open_result(run)
+
+
+def _finish(
+    directory: RunDirectory, job: Job, place: Place, first: Params | None, progress: Progress | None
+) -> None:
+    """Take a run to its result, start by start."""
+    run, count = directory.path, job.spec.restarts
+    with place.cluster() as cluster:
+        if count == 1:
+            _one(directory, job, place, cluster, first, progress)
+            return
+        for restart in range(count):
+            spec = starts.spec_of(job.spec, restart)
+            with _child(starts.folder(run, restart), spec, job) as child:
+                if not result.is_complete(child.path):
+                    one = Job(spec, job.algorithm, job.source)
+                    _one(child, one, place, cluster, first, progress)
+            directory.events.add("restart", restart=restart, seed=spec.seed)
+    starts.choose(run, count)
+    directory.events.add("finished")
+
+
+def _one(
+    directory: RunDirectory,
+    job: Job,
+    place: Place,
+    cluster: Cluster | None,
+    first: Params | None,
+    progress: Progress | None,
+) -> None:
+    run = directory.path.absolute()
+    planned = place.plan(job.source, job.spec.truncation, cluster.size if cluster else None)
+    directory.events.add("memory", plan=str(planned))
+    if cluster is None:
+        spill = str(run / "state") if planned.spill else ""
+        engine: Engine = Serial(bench_of(job, str(run), planned.cache, spill))
+    else:
+        engine = cluster.engine(run, directory.nonce, OPEN, job.source.chunks, planned)
+    try:
+        drive(directory, job, engine, progress, first)
+    finally:
+        engine.close()
+        shutil.rmtree(run / "state", ignore_errors=True)
+
+
+@contextmanager
+def _releasing(directory: RunDirectory) -> Iterator[RunDirectory]:
+    """Give a run free at the end; one that failed on what it was given before its first step is removed."""
+    try:
+        yield directory
+    except (InputError, UsageError):
+        if not directory.has_steps():
+            directory.remove()
+        raise
+    except KeyboardInterrupt:
+        directory.events.add("interrupted")
+        raise
+    finally:
+        directory.close()
+
+
+@contextmanager
+def _child(path: Path, spec: FitSpec, job: Job) -> Iterator[RunDirectory]:
+    if is_run(path):
+        directory = RunDirectory.open(path)
+    else:
+        directory = RunDirectory.create(path, spec.dump(), provenance.facts(job.source))
+    with _releasing(directory):
+        yield directory
+
+
+def _reopen(directory: RunDirectory) -> Job:
+    """The job of an interrupted run; refuses other data, tells of other versions."""
+    job = job_of(FitSpec.read(directory.path / "spec.yaml"))
+    facts = provenance.facts(job.source)
+    if facts["fingerprint"] != directory.identity["fingerprint"]:
+        raise StorageError(f"{job.spec.data}: has changed since the run began; fit again")
+    other = [name for name in ("versions", "machine", "blas") if facts[name] != directory.identity[name]]
+    if other:
+        directory.events.add("moved", now={name: facts[name] for name in other})
+        warnings.warn(
+            f"{directory.path}: goes on with other {' and '.join(other)} than it began with; "
+            "the last bits of the result may differ",
+            stacklevel=3,
+        )
+    return job
+
+
+def _parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
+    """Parameters of a result to begin with; refused when they are of another model."""
+    found = result.open_result(start) if isinstance(start, str | Path) else start
+    theirs, ours = catalog.find(found.attrs["system"]), catalog.find(job.spec.system)
+    wanted = (ours.prior, ours.weights, ours.observation, job.spec.truncation, job.source.columns)
+    attrs = found.attrs
+    given = (theirs.prior, theirs.weights, theirs.observation, attrs["truncation"], attrs["columns"])
+    if wanted != given:
+        raise UsageError(
+            f"cannot start {job.spec.system} with {job.spec.truncation} features and {job.source.columns} "
+            f"columns from {theirs.name} with {attrs['truncation']} features and {attrs['columns']} columns"
+        )
+    return result.params_of(found)
+
+
+def _is_path(data: Data) -> bool:
+    return isinstance(data, str | Path)
+
+
+def _store(source: Source, path: Path) -> None:
+    """Write a source in memory to a store with the same chunks."""
+    start, stop = source.bounds(0)
+    labels = source.column_coords()
+    with create(
+        path, columns=source.columns, dtype=source.dtype, chunk_rows=stop - start, column_coords=labels
+    ) as writer:
+        for index in range(source.chunks):
+            chunk = source.read(index)
+            writer.append(chunk.x, chunk.observed, source.row_coords(index))

@@ -1,0 +1,151 @@
+"""A run on disk: RUN/ is the truth, whatever happens to the processes that work on it.
+
+run.json       schema, a number used once, hash of the spec, what the data and versions were
+spec.yaml      the fit in full
+lock           names the process that writes, while it does
+events.jsonl   what happened, numbered
+params/        parameters after each step
+checkpoints/   row states and parameters after every few steps
+result.zarr    the result, complete from the moment it has this name; result.json its hashes
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+from ibpdist.errors import OutputInUse, StorageError
+from ibpdist.runs import events, records
+from ibpdist.runs.checkpoint import Checkpoints
+from ibpdist.runs.events import Events
+from ibpdist.runs.history import RunHistory
+from ibpdist.runs.lock import Lock
+
+SCHEMA = 1
+_BEGINNINGS = {"lock", "spec.yaml", "events.jsonl"}
+
+
+class RunDirectory:
+    """A run that this process writes; `close` gives it free."""
+
+    def __init__(self, path: Path, lock: Lock) -> None:
+        self.path, self._lock = path, lock
+        self.history = RunHistory(path)
+        self.checkpoints = Checkpoints(path)
+        self.identity = identity(path)
+        self.events = Events(path / "events.jsonl")
+
+    @classmethod
+    def create(cls, path: Path, spec: str, facts: dict[str, Any], *, overwrite: bool = False) -> RunDirectory:
+        """Make a run; `spec` is its YAML. An existing one is refused unless `overwrite`."""
+        new = not path.exists()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise records.storage_error(path, error) from error
+        lock = Lock(path / "lock")
+        try:
+            _make_room(path, overwrite)
+            _found(path, spec, facts)
+            return cls(path, lock)
+        except BaseException:
+            lock.release()
+            if new:
+                shutil.rmtree(path, ignore_errors=True)
+            raise
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Take an existing run to go on with it."""
+        identity(path)
+        lock = Lock(path / "lock")
+        try:
+            clean(path)
+            return cls(path, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def nonce(self) -> str:
+        return str(self.identity["nonce"])
+
+    def has_steps(self) -> bool:
+        return any(event["event"] == "step" for event in events.read(self.path / "events.jsonl"))
+
+    def close(self) -> None:
+        self.events.close()
+        self._lock.release()
+
+    def remove(self) -> None:
+        """Leave nothing behind."""
+        self.events.close()
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._lock.release()
+
+
+def is_run(path: Path) -> bool:
+    return (path / "run.json").is_file()
+
+
+def identity(path: Path) -> dict[str, Any]:
+    """What `run.json` says; refuses what is no run, a newer schema, and a spec that was changed."""
+    if not is_run(path):
+        raise StorageError(f"{path}: is not a run (run.json is missing); name the directory that fit wrote")
+    try:
+        found: dict[str, Any] = json.loads((path / "run.json").read_bytes())
+        schema, digest, _ = found["schema"], found["spec"], found["nonce"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise StorageError(f"{path / 'run.json'}: damaged") from None
+    if schema > SCHEMA:
+        raise StorageError(
+            f"{path}: was written by a newer version (schema {schema}); this one reads {SCHEMA}"
+        )
+    if digest != _digest(path / "spec.yaml"):
+        raise StorageError(f"{path / 'spec.yaml'}: was changed after the run began; fit again instead")
+    return found
+
+
+def clean(path: Path) -> None:
+    """Remove what a killed process left half written."""
+    for litter in [*path.glob("*.partial"), *path.glob("params/*.partial")]:
+        if litter.is_dir():
+            shutil.rmtree(litter, ignore_errors=True)
+        else:
+            litter.unlink(missing_ok=True)
+
+
+def _make_room(path: Path, overwrite: bool) -> None:
+    present = {entry.name for entry in path.iterdir() if entry.suffix != ".partial"}
+    if present - _BEGINNINGS and not is_run(path):
+        raise OutputInUse(f"{path}: exists and is not a run; choose another place")
+    if is_run(path) and not overwrite:
+        raise OutputInUse(f"{path}: exists; go on with it with resume, or allow it to be overwritten")
+    (path / "run.json").unlink(missing_ok=True)  # first: what is left is then no run
+    for entry in path.iterdir():
+        if entry.name == "lock":
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _found(path: Path, spec: str, facts: dict[str, Any]) -> None:
+    (path / "params").mkdir()
+    (path / "checkpoints").mkdir()
+    records.replace_file(path / "spec.yaml", [spec.encode()])
+    body = {"schema": SCHEMA, "nonce": secrets.token_hex(8), "spec": _digest(path / "spec.yaml"), **facts}
+    records.replace_file(path / "run.json", [json.dumps(body, indent=1).encode()])
+    records.sync_folder(path)
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise records.storage_error(path, error) from error

@@ -1,0 +1,146 @@
+"""From where a run is to its result: the consumer of the loop that logs, saves and finishes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import xarray as xr
+
+from ibpdist.algorithms._base import Params
+from ibpdist.algorithms.sweeps import Rule, Snapshot, Stop, sweeps, until
+from ibpdist.engine._base import SAVE, Engine
+from ibpdist.errors import StorageError
+from ibpdist.runs import events, result
+from ibpdist.runs.directory import RunDirectory
+from ibpdist.runs.job import Job
+
+Progress = Callable[[Snapshot], None]
+SHARE = 10
+"""A checkpoint waits until the steps since the last one took this many times as long as it did."""
+
+
+def drive(
+    run: RunDirectory, job: Job, engine: Engine, progress: Progress | None = None, first: Params | None = None
+) -> None:
+    """Finish a run, new or interrupted; `first` are the parameters to begin a new one with."""
+    begin = _begin(run, first)
+    step = begin[0] if begin else 0
+    terms = events.trace(events.read(run.path / "events.jsonl"), step)
+    before, stop = _settled(job.rules(), begin, terms)
+    run.events.add("begin", step=step, engine=type(engine).__name__, chunks=engine.chunks)
+    if before is not None and stop is not None:
+        last = before
+    else:
+        last, stop = _steps(run, job, engine, begin, before, progress, terms)
+    result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, last, stop, terms))
+    run.events.add("finished", step=last.step, stop=stop.word)
+
+
+def in_memory(
+    job: Job,
+    engine: Engine,
+    facts: dict[str, Any],
+    progress: Progress | None = None,
+    first: Params | None = None,
+) -> xr.DataTree:
+    """A fit that leaves nothing on disk."""
+    terms: dict[int, Any] = {}
+    begin = None if first is None else (0, first)
+    for now, stop in until(sweeps(job.algorithm, engine, job.spec.seed, begin), job.rules()):
+        terms[now.step] = now.trace
+        if progress:
+            progress(now)
+        if stop:
+            break
+    return result.tree(job.algorithm, engine, job.source, _ending(job, facts, now, stop, terms))
+
+
+def _steps(
+    run: RunDirectory,
+    job: Job,
+    engine: Engine,
+    begin: tuple[int, Params] | None,
+    before: Snapshot | None,
+    progress: Progress | None,
+    terms: dict[int, Any],
+) -> tuple[Snapshot, Stop]:
+    """Step until a rule stops, logging each step into `terms` and the log, and saving now and then."""
+    saver = Saver(run, engine, job.spec.checkpoint)
+    for now, stop in until(sweeps(job.algorithm, engine, job.spec.seed, begin), job.rules(), before):
+        terms[now.step] = dict(now.trace)
+        facts = {"seconds": round(now.seconds, 4), "replayed": now.replayed}
+        run.events.add("step", durable=False, step=now.step, terms=terms[now.step], **facts)
+        if progress:
+            progress(now)
+        if stop:
+            saver.save(now)
+            return now, stop
+        saver.offer(now)
+    raise AssertionError("the loop ends only by a rule")
+
+
+class Saver:
+    """Saves every `every` steps, unless that would take a large share of the time."""
+
+    def __init__(self, run: RunDirectory, engine: Engine, every: int) -> None:
+        self._run, self._engine, self._every = run, engine, every
+        self._rest_until = 0.0
+
+    def offer(self, now: Snapshot) -> None:
+        if now.step % self._every == 0 and time.monotonic() >= self._rest_until:
+            self.save(now)
+
+    def save(self, now: Snapshot) -> None:
+        began = time.monotonic()
+        run, step = self._run, now.step
+        run.events.add("saving", step=step)  # with it the steps so far are on disk
+        run.checkpoints.begin(step)
+        files: dict[str, str] = {}
+        for saved in self._engine.each(SAVE, step):
+            files.update(saved)
+        run.checkpoints.commit(step, now.params, files, self._engine.chunks)
+        run.history.prune()
+        run.events.add("checkpoint", step=step)
+        ended = time.monotonic()
+        self._rest_until = ended + SHARE * (ended - began)
+
+
+def _begin(run: RunDirectory, first: Params | None) -> tuple[int, Params] | None:
+    """Step and parameters to go on from: the newest whole checkpoint, else those of step 0, else none."""
+    known = run.checkpoints.newest_whole()
+    damaged = [step for step in run.checkpoints.steps() if known is None or step > known[0]]
+    if damaged:
+        run.events.add("damaged", checkpoints=damaged)
+    run.checkpoints.clean(known[0] if known else 0)
+    if known is not None:
+        return known
+    if first is not None:
+        return 0, first
+    try:
+        return (0, run.history.params(0)) if run.history.file(0).exists() else None
+    except StorageError:
+        return None
+
+
+def _settled(
+    rules: list[Rule], begin: tuple[int, Params] | None, terms: dict[int, Any]
+) -> tuple[Snapshot | None, Stop | None]:
+    """The step to go on from as the loop left it, and whether the run had stopped there."""
+    if begin is None or begin[0] == 0:
+        return None, None
+    step, params = begin
+    missing = sorted(set(range(1, step + 1)) - set(terms))
+    if missing:
+        raise StorageError(
+            f"events.jsonl: the log has no step {missing[0]}, but a checkpoint has step {step}"
+        )
+    now = Snapshot(step, params, terms[step])
+    before = Snapshot(step - 1, None, terms[step - 1]) if step > 1 else None
+    return now, next((found for rule in rules if (found := rule(before, now)) is not None), None)
+
+
+def _ending(job: Job, facts: dict[str, Any], last: Snapshot, stop: Stop, terms: Any) -> result.Ending:
+    kept = {name: value for name, value in facts.items() if name not in ("schema", "nonce", "spec")}
+    return result.Ending(last, stop, terms, job.attributes(kept))

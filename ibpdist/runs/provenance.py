@@ -1,0 +1,47 @@
+"""What made a result: versions, the kernels of BLAS, the data by their fingerprint."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from ibpdist.data._base import Source
+from ibpdist.engine.threads import kernels
+
+PACKAGES = ("ibpdist", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "xarray")
+
+
+def versions() -> dict[str, str]:
+    """Installed versions of what decides the bits of a result."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+
+
+def facts(source: Source) -> dict[str, Any]:
+    """Shape, chunking and fingerprint of the data, versions, machine and BLAS kernels; JSON-able."""
+    return {
+        "fingerprint": source.fingerprint,
+        "rows": source.rows,
+        "columns": source.columns,
+        "chunks": source.chunks,
+        "chunk_rows": chunk_rows(source),
+        "dtype": str(source.dtype),
+        "versions": versions(),
+        "machine": platform.machine(),
+        "blas": kernels(),
+    }
+
+
+def chunk_rows(source: Source) -> int:
+    """Rows of a chunk; only the last may have fewer."""
+    if source.chunks == 0:
+        return 0
+    start, stop = source.bounds(0)
+    return stop - start
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

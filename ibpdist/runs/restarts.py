@@ -1,0 +1,67 @@
+"""Several starts of one fit: each is a run of its own in RUN/restarts/NNN, the best one is the result."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.runs import result
+from ibpdist.spec import FitSpec
+
+
+def spec_of(spec: FitSpec, restart: int) -> FitSpec:
+    """The spec of one start; the first has the seed of the whole, the others seeds derived from it."""
+    return spec.model_copy(update={"restarts": 1, "seed": seed_of(spec.seed, restart)})
+
+
+def seed_of(seed: int, restart: int) -> int:
+    if restart == 0:
+        return seed
+    sequence = np.random.SeedSequence(seed, spawn_key=(zlib.crc32(b"restart"), restart))
+    return int(sequence.generate_state(1, np.uint64)[0])
+
+
+def best(results: Sequence[xr.DataTree]) -> int:
+    """The start with the highest objective; the first of equal ones."""
+    return int(np.argmax([found.attrs["objective"] for found in results]))
+
+
+def table(results: Sequence[xr.DataTree]) -> xr.Dataset:
+    """Seed, objective, steps and reason of each start."""
+    columns = {
+        "seed": [str(found.attrs["seed"]) for found in results],
+        "objective": [float(found.attrs["objective"]) for found in results],
+        "steps": [int(found.attrs["steps"]) for found in results],
+        "stop": [str(found.attrs["stop"]) for found in results],
+    }
+    coords = {"restart": np.arange(len(results))}
+    return xr.Dataset({name: ("restart", np.array(values)) for name, values in columns.items()}, coords)
+
+
+def chosen(results: Sequence[xr.DataTree]) -> xr.DataTree:
+    """The best of the results in memory, with a table of all when there are several."""
+    at = best(results)
+    if len(results) > 1:
+        results[at]["restarts"] = xr.DataTree(table(results).assign_attrs(chosen=at))
+    return results[at]
+
+
+def folder(run: Path, restart: int) -> Path:
+    return run / "restarts" / f"{restart:03d}"
+
+
+def choose(run: Path, count: int) -> None:
+    """Make the result of the best of `count` finished starts that of the whole run."""
+    results = [result.open_result(folder(run, restart)) for restart in range(count)]
+    at = best(results)
+    staged = run / "result.zarr.partial"
+    shutil.rmtree(staged, ignore_errors=True)
+    shutil.copytree(folder(run, at) / "result.zarr", staged)
+    made = table(results).assign_attrs(chosen=at)
+    made.to_zarr(staged, group="restarts", mode="w", consolidated=False)
+    result.publish(run, staged)

@@ -1,0 +1,151 @@
+"""Results as xarray trees, in memory and on disk.
+
+    /params    what the fit found: mean (feature, column), prevalence (feature), noise, ...
+    /rows      who has which feature, dims (row, feature); read when it is asked for
+    /trace     terms of the bound by name (step)
+    /state     the parameters as the algorithm keeps them, to start again from or to transform with
+
+Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.algorithms._base import Named, Parallel, Params
+from ibpdist.algorithms.sweeps import Snapshot, Stop
+from ibpdist.data._base import Labels, Source
+from ibpdist.engine._base import Engine
+from ibpdist.errors import StorageError
+from ibpdist.runs import records
+from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
+from ibpdist.structs import pack, unpack
+
+Trace = Mapping[int, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The last step of a fit, the terms of all its steps, and why it stopped."""
+
+    last: Snapshot
+    stop: Stop
+    trace: Trace
+    attributes: Mapping[str, Any]
+
+
+def tree(algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> xr.DataTree:
+    """The result in memory."""
+    made = _without_rows(algorithm, source, ending)
+    rows = in_memory(engine, ending.last.step)
+    made["rows"] = xr.DataTree(xr.Dataset(rows, _along("row", row_labels(source))))
+    return made
+
+
+def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> None:
+    """Write RUN/result.zarr under another name, then give it its own."""
+    staged = run / "result.zarr.partial"
+    shutil.rmtree(staged, ignore_errors=True)
+    made = _without_rows(algorithm, source, ending)
+    made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
+    made.to_zarr(staged, mode="w-", consolidated=False)
+    lay_out(engine, source, ending.last.step, staged)
+    for _ in engine.each(WRITE, ending.last.step, str(staged)):
+        pass
+    publish(run, staged)
+
+
+def publish(run: Path, staged: Path) -> None:
+    """Hash the files of a complete result, then rename it into place."""
+    shutil.rmtree(run / "result.zarr", ignore_errors=True)
+    text = json.dumps(hashes(staged), indent=0)
+    records.replace_file(run / "result.json", [text.encode()])
+    staged.rename(run / "result.zarr")
+    records.sync_folder(run)
+
+
+def hashes(store: Path) -> dict[str, str]:
+    """sha256 of every file of a folder by relative name."""
+    files = sorted(path for path in store.rglob("*") if path.is_file())
+    return {path.relative_to(store).as_posix(): _file_hash(path) for path in files}
+
+
+def is_complete(run: Path) -> bool:
+    return (run / "result.zarr").is_dir() and (run / "result.json").is_file()
+
+
+def open_result(run: str | Path) -> xr.DataTree:
+    """The result of a finished run; arrays of rows are read when they are used."""
+    path = Path(run)
+    store = path if path.name == "result.zarr" else path / "result.zarr"
+    if not store.is_dir():
+        what = "is not finished; go on with resume" if (path / "run.json").is_file() else "is not a run"
+        raise StorageError(f"{path}: {what}")
+    try:
+        return xr.open_datatree(store, engine="zarr", chunks={}, consolidated=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise StorageError(f"{store}: cannot be read: {error}; check it with verify") from error
+
+
+def params_of(result: xr.DataTree) -> Params:
+    """The parameters of a result as its algorithm keeps them."""
+    if "state" not in result.children:
+        raise StorageError("the result holds no parameters to go on from")
+    state = result["state"].to_dataset()
+    arrays = {str(name): np.asarray(values.values) for name, values in state.data_vars.items()}
+    return unpack(json.loads(state.attrs["outline"]), arrays)
+
+
+def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.DataTree:
+    params = ending.last.params
+    described: Named = algorithm.describe(params)
+    labels = _along("column", source.column_coords())
+    made = xr.DataTree(
+        children={
+            "params": xr.DataTree(xr.Dataset(described, labels)),
+            "trace": xr.DataTree(_trace(ending.trace)),
+            "state": xr.DataTree(_packed(params)),
+        }
+    )
+    objective = float(ending.last.trace["objective"])
+    made.attrs = {
+        **ending.attributes,
+        "steps": ending.last.step,
+        "objective": objective,
+        "stop": ending.stop.word,
+        "stopped": ending.stop.reason,
+    }
+    return made
+
+
+def _trace(trace: Trace) -> xr.Dataset:
+    steps = sorted(trace)
+    terms = dict.fromkeys(name for step in steps for name in trace[step])
+    values = {name: ("step", np.array([trace[s].get(name, np.nan) for s in steps])) for name in terms}
+    return xr.Dataset(values, {"step": steps})
+
+
+def _packed(params: Params) -> xr.Dataset:
+    outline, arrays = pack(params)
+    held = {
+        name: (tuple(f"{name}_{axis}" for axis in range(array.ndim)), array) for name, array in arrays.items()
+    }
+    return xr.Dataset(held, attrs={"outline": json.dumps(outline)})
+
+
+def _along(dim: str, labels: Mapping[str, Labels]) -> dict[str, tuple[str, Labels]]:
+    return {name: (dim, values) for name, values in labels.items()}
+
+
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

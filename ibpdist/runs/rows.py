@@ -1,0 +1,85 @@
+"""Row results: written chunk by chunk by whoever has the row state, or collected in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from ibpdist.algorithms._base import Named
+from ibpdist.data._base import Labels, Source
+from ibpdist.engine._base import Engine
+from ibpdist.engine.threads import one_thread
+from ibpdist.engine.work import Workbench
+from ibpdist.runs.provenance import chunk_rows
+from ibpdist.structs import Array
+
+DESCRIBE = "ibpdist.runs.rows:describe"
+WRITE = "ibpdist.runs.rows:write"
+
+
+def describe(bench: Workbench, first: int, last: int, step: int) -> list[Named]:
+    """Row results of adjoining chunks after `step`, each with `row` as first dim."""
+    with one_thread():
+        return [_rows_first(bench, index, step) for index in range(first, last)]
+
+
+def write(bench: Workbench, first: int, last: int, step: int, store: str) -> int:
+    """Write the row results of adjoining chunks to the group `rows` of a Zarr store; number of rows."""
+    group = zarr.open_group(store, path="rows", mode="r+")
+    written = 0
+    for index in range(first, last):
+        (named,) = describe(bench, index, index + 1, step)
+        start, stop = bench.source.bounds(index)
+        for name, (_, values) in named.items():
+            array: Any = group[name]
+            array[start:stop] = values
+        written += stop - start
+    return written
+
+
+def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
+    """Empty arrays of the right shapes for all rows, one Zarr chunk for each data chunk."""
+    height = max(1, chunk_rows(source))
+    group = zarr.open_group(store, mode="a").require_group("rows")
+    (first,) = engine.map(DESCRIBE, [(0, 1, step)])[0]
+    for name, (dims, values) in first.items():
+        group.create_array(
+            name,
+            shape=(source.rows, *values.shape[1:]),
+            chunks=(height, *(max(1, size) for size in values.shape[1:])),
+            dtype=values.dtype,
+            fill_value=np.nan if values.dtype.kind == "f" else 0,
+            dimension_names=list(dims),
+            config={"write_empty_chunks": True},
+        )
+
+
+def in_memory(engine: Engine, step: int) -> Named:
+    """Row results of all chunks."""
+    parts = [named for block in engine.each(DESCRIBE, step) for named in block]
+    return {
+        name: (dims, np.concatenate([part[name][1] for part in parts]))
+        for name, (dims, _) in parts[0].items()
+    }
+
+
+def row_labels(source: Source) -> dict[str, Labels]:
+    """Labels and covariates of all rows by name."""
+    parts: list[Mapping[str, Labels]] = [source.row_coords(index) for index in range(source.chunks)]
+    return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else {})}
+
+
+def _rows_first(bench: Workbench, index: int, step: int) -> Named:
+    chunk = bench.chunk(index)
+    state = bench.state(chunk, step)
+    named = bench.algorithm.describe_rows(state, bench.params(step))
+    return {name: _turned(dims, values) for name, (dims, values) in named.items()}
+
+
+def _turned(dims: tuple[str, ...], values: Array) -> tuple[tuple[str, ...], Array]:
+    at = dims.index("row")
+    return ("row", *dims[:at], *dims[at + 1 :]), np.ascontiguousarray(np.moveaxis(values, at, 0))
