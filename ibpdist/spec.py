@@ -101,6 +101,12 @@ class FitSpec(BaseModel):
         return cls._checked(values, f"{path}: ", lines)
 
     @classmethod
+    def parse(cls, text: str, name: str = "spec") -> Self:
+        """The spec that `dump` wrote; `name` stands for the file in errors."""
+        values, lines = _parse_yaml(text, name)
+        return cls._checked(values, f"{name}: ", lines)
+
+    @classmethod
     def _checked(cls, values: Mapping[str, Any], file: str, lines: Lines) -> Self:
         try:
             return cls.model_validate(dict(values))
@@ -147,18 +153,22 @@ def _read_yaml(path: Path) -> tuple[dict[str, Any], Lines]:
         raise UsageError(f"{path}: not UTF-8 text") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    return _parse_yaml(text, str(path))
+
+
+def _parse_yaml(text: str, name: str) -> tuple[dict[str, Any], Lines]:
     lines: Lines = {}
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
-            raise UsageError(f"{path}: expected keys and values")
+            raise UsageError(f"{name}: expected keys and values")
         _walk(node, (), lines)
         values: dict[str, Any] = loader.construct_document(node)
     except yaml.YAMLError as error:
-        raise UsageError(f"{path}: {_yaml_sentence(error)}") from None
+        raise UsageError(f"{name}: {_yaml_sentence(error)}") from None
     except RecursionError:
-        raise UsageError(f"{path}: nested too deeply; a configuration has two levels") from None
+        raise UsageError(f"{name}: nested too deeply; a configuration has two levels") from None
     finally:
         loader.dispose()
     return values, lines

@@ -45,6 +45,13 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     assert isinstance(spec.set["mass"], int)
 
 
+def test_a_dumped_spec_is_parsed() -> None:
+    spec = FitSpec.make(**GOOD, rtol=1e-7, set={"noise": "column", "mass": 5})
+    assert FitSpec.parse(spec.dump()) == spec
+    with pytest.raises(UsageError, match=r"^kept: line 1: nonsense: unknown key"):
+        FitSpec.parse("nonsense: 1\n" + spec.dump(), "kept")
+
+
 def test_a_spec_does_not_change() -> None:
     spec = FitSpec.make(**GOOD)
     with pytest.raises(ValueError, match="frozen"):
