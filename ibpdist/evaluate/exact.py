@@ -11,11 +11,16 @@ from scipy.special import logsumexp
 
 from ibpdist.evaluate.predict import Density, Matrix, Predictor, Vector, density
 
-FEATURES = 16
-"""Up to 2^16 patterns are enumerated."""
+FEATURES = {"unit": 16, "normal": 12}
+"""Most features whose patterns are enumerated; normal weights need a factorisation a pattern."""
 
 _ROWS, _CELLS = 2048, 1 << 22
 """Rows at a time, and numbers in a block of (row, pattern) or (pattern, column)."""
+
+
+def enumerable(of: Predictor) -> bool:
+    """Whether all patterns of features are summed."""
+    return of.features <= FEATURES[of.weights]
 
 
 def exact(of: Predictor, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> Vector:

@@ -91,11 +91,11 @@ class Predictor:
         return self.variance(np.eye(self.features))
 
 
-def predictor(params: Mapping[str, Any], weights: str = "unit", rows: int | None = None) -> Predictor:
+def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
     """A predictor from named arrays such as the `/params` of a result.
 
     Without `basis` the covariance of A is the diagonal of `mean_sd`, or nothing; without
-    `log_odds` the odds are those of the prevalence. `rows` tells which features are active.
+    `log_odds` the odds are those of the prevalence; without `active` all features are.
     """
     mean = np.asarray(params["mean"], dtype=float)
     features, columns = mean.shape
@@ -105,7 +105,7 @@ def predictor(params: Mapping[str, Any], weights: str = "unit", rows: int | None
         np.asarray(params["prevalence"], dtype=float) if "prevalence" in params else np.ones(features)
     )
     odds = np.asarray(params["log_odds"], dtype=float) if "log_odds" in params else _logit(prevalence)
-    active = prevalence * rows > 0.5 if rows else prevalence > 0
+    active = np.asarray(params.get("active", np.ones(features)), dtype=bool)
     return Predictor(mean, basis, spectrum, noise, group, odds, active, weights)
 
 

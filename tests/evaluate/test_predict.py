@@ -72,9 +72,9 @@ def test_predictor_reads_basis_and_odds():
         "spectrum": of.spectrum,
         "group": of.group.astype(float),
         "log_odds": of.log_odds,
-        "prevalence": np.array([0.5, 0.01, 0.004]),
+        "active": np.array([1, 1, 0]),
     }
-    made = predictor(named, "normal", rows=100)
+    made = predictor(named, "normal")
     np.testing.assert_array_equal(made.variances(), of.variances())
     np.testing.assert_array_equal(made.log_odds, of.log_odds)
     assert made.active.tolist() == [True, True, False]
