@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, digamma, polygamma
+from scipy.special import betaln, polygamma
+
+from ibpdist.priors._gamma import digamma_drop
 
 Vector = NDArray[np.float64]
 
 
 def log_moments(tau: Vector) -> tuple[Vector, Vector]:
     """E log v and E log(1 - v)."""
-    both = digamma(tau.sum(axis=1))
-    return digamma(tau[:, 0]) - both, digamma(tau[:, 1]) - both
+    one, two = tau[:, 0], tau[:, 1]
+    return digamma_drop(one, two), digamma_drop(two, one)
 
 
 def beta_entropy(tau: Vector) -> Vector:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import polygamma
 
 from ibpdist.priors._beta import Vector, log_moments
+from ibpdist.priors._gamma import digamma_rest, log_gamma_rest
 
 TERMS = 32
 SPLIT = TERMS + 1.0
@@ -110,28 +111,14 @@ def _ratio(x: Vector, b: Vector, d: Vector) -> tuple[Vector, Vector, Vector]:
     y = x + b
     near, far = np.log1p(d * b / (x * (y + d))), np.log1p(d / y)
     log = (x - 0.5) * near - b * far - d * np.log1p(b / (x + d))
-    log += _stirling(x + d) - _stirling(x) - _stirling(y + d) + _stirling(y)
-    over_y = _psi(y + d) - _psi(y)
-    return log, near + _psi(x + d) - _psi(x) - over_y, -far - over_y
+    log += log_gamma_rest(x + d) - log_gamma_rest(x) - log_gamma_rest(y + d) + log_gamma_rest(y)
+    over_y = digamma_rest(y + d) - digamma_rest(y)
+    return log, near + digamma_rest(x + d) - digamma_rest(x) - over_y, -far - over_y
 
 
 def _edge(tau: Vector) -> tuple[Vector, Vector]:
     """Slope in s of log E v^s at s0, for each stick, and its gradient in tau."""
     x, y = tau[:, 0] + SPLIT, tau.sum(axis=1) + SPLIT
-    value = -np.log1p(tau[:, 1] / x) + _psi(x) - _psi(y)
+    value = -np.log1p(tau[:, 1] / x) + digamma_rest(x) - digamma_rest(y)
     over = polygamma(1, y)
     return value, np.stack([polygamma(1, x) - over, -over], axis=1)
-
-
-def _stirling(x: Vector) -> Vector:
-    """log Gamma(x) - ((x - 1/2) log x - x + log(2 pi)/2), for x > 30."""
-    q = 1 / (x * x)
-    found: Vector = (1 / 12 - q * (1 / 360 - q * (1 / 1260 - q / 1680))) / x
-    return found
-
-
-def _psi(x: Vector) -> Vector:
-    """digamma(x) - log x, for x > 30."""
-    q = 1 / (x * x)
-    found: Vector = -0.5 / x - q * (1 / 12 - q * (1 / 120 - q * (1 / 252 - q / 240)))
-    return found

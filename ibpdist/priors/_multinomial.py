@@ -7,9 +7,9 @@ optimum is l_k = log sum_{i<=k} exp(w_i), and q_ki = exp(w_i - l_k).
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import digamma, polygamma
+from scipy.special import polygamma
 
-from ibpdist.priors._beta import Vector
+from ibpdist.priors._beta import Vector, log_moments
 
 
 def lower(tau: Vector, off: Vector) -> tuple[Vector, Vector]:
@@ -27,7 +27,6 @@ def lower(tau: Vector, off: Vector) -> tuple[Vector, Vector]:
 
 def first_fail(tau: Vector) -> Vector:
     """w_i: E log of the chance that stick i is the first to fail."""
-    one, two, both = (digamma(x) for x in (tau[:, 0], tau[:, 1], tau.sum(axis=1)))
-    log_on = np.cumsum(one - both)
-    found: Vector = two - both + np.concatenate([[0.0], log_on[:-1]])
+    log_on, log_off = log_moments(tau)
+    found: Vector = log_off + np.concatenate([[0.0], np.cumsum(log_on)[:-1]])
     return found

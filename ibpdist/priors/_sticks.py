@@ -69,6 +69,11 @@ def from_counts(on: Vector, rows: float, mass: float) -> Vector:
     return np.stack([mass + on, 1 + (before - on)], axis=1)
 
 
+def better(problem: Problem, one: Vector, other: Vector) -> Vector:
+    """The one with the higher objective."""
+    return one if problem.value(one)[0] >= problem.value(other)[0] else other
+
+
 def solve(problem: Problem, tau: Vector, tolerance: float = 1e-13) -> Vector:
     """Climb from `tau` until a restart gains less than 1e-11 of the objective."""
     best, reached = tau, problem.value(tau)[0]
@@ -97,8 +102,6 @@ def _climb(problem: Problem, tau: Vector, reached: float, tolerance: float) -> t
     def loss(y: Vector) -> tuple[float, Vector]:
         at = place(y)
         value, slope = problem.value(at)
-        if not np.isfinite(value):
-            return 1e300, np.zeros_like(y)
         return reached - value, -np.einsum("kij,ki->kj", back, slope * at).ravel()
 
     gain = tolerance * max(1.0, abs(reached))

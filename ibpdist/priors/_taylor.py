@@ -1,13 +1,13 @@
 """The rigorous interval of b_k = E log(1 - pi_k) from its Taylor series (vibp 3.3).
 
 -b_k = sum_r M_k(r) / r with M_k(r) = E pi_k^r. The first T terms are an upper bound of b_k.
-For tau_2 >= 1 (or 0) Gamma(tau_1 + r) / Gamma(tau_1 + tau_2 + r) <= r^-tau_2, so with
-B = sum_{m<=k} tau_m2 the other terms are at most
+Since Gamma(tau_1 + r) / Gamma(tau_1 + tau_2 + r) <= (r - 1)^-tau_2 for any tau, the others
+sum to at most
 
-    prod_m Gamma(tau_m1 + tau_m2) / Gamma(tau_m1) * sum_{r>T} r^-(1 + B),
+    prod_{m<=k} Gamma(tau_m1 + tau_m2) / Gamma(tau_m1) * zeta(1 + B, T),   B = sum_{m<=k} tau_m2,
 
-and the last sum, a Hurwitz zeta function, is at most (T + 1/2)^-B / B by convexity. A
-tau_2 below 1 is replaced by 0 there.
+and the Hurwitz zeta function is at most (T - 1/2)^-B / B by convexity. Unlike the form with
+floors of tau_2 this is smooth in tau, so it can be climbed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from ibpdist.errors import UsageError
 from ibpdist.priors._beta import Vector
 
 _LIMIT = 4_000_000
-"""Largest number of moments: terms times sticks."""
+"""Largest features^2 x rows; moments are a few times as many."""
+
+_HUGE = 500.0
+"""Log of a bound that is useless and still finite."""
 
 
 def check(features: int, rows: int) -> None:
@@ -56,20 +59,18 @@ def interval(tau: Vector, terms: int) -> tuple[Vector, Vector]:
 def terms_for(tau: Vector) -> int:
     """A power of two (so that it rarely changes) beyond twice tau_+, at least 64."""
     wanted = int(np.ceil(np.log2(2 * np.max(tau.sum(axis=1)))))
-    most = max(64, 2 * _LIMIT // len(tau))
+    most = max(64, 8 * _LIMIT // len(tau))
     return int(np.clip(2.0**wanted, 64, most))
 
 
 def _rest(tau: Vector, off: Vector, terms: int) -> tuple[Vector, Vector]:
     """Bound of the terms beyond T, and the gradient of its sum weighted by `off`."""
-    kept = np.where(tau[:, 1] >= 1, tau[:, 1], 0.0)
-    log_end = np.log(terms + 0.5)
-    total = np.cumsum(kept)
-    growth = np.cumsum(gammaln(tau[:, 0] + kept) - gammaln(tau[:, 0]) - kept * log_end)
-    with np.errstate(divide="ignore", over="ignore"):
-        rest = np.exp(growth) / total
-        later = np.cumsum((off * rest)[::-1])[::-1]
-        shrink = np.cumsum((off * rest / total)[::-1])[::-1]
-    both = digamma(tau[:, 0] + kept)
-    two = np.where(kept > 0, later * (both - log_end) - shrink, 0.0)
-    return rest, np.stack([later * (both - digamma(tau[:, 0])), two], axis=1)
+    log_end = np.log(terms - 0.5)
+    both = tau.sum(axis=1)
+    total = np.cumsum(tau[:, 1])
+    growth = np.cumsum(gammaln(both) - gammaln(tau[:, 0]) - tau[:, 1] * log_end)
+    rest = np.exp(np.minimum(growth, _HUGE)) / total
+    later = np.cumsum((off * rest)[::-1])[::-1]
+    shrink = np.cumsum((off * rest / total)[::-1])[::-1]
+    one = later * (digamma(both) - digamma(tau[:, 0]))
+    return rest, np.stack([one, later * (digamma(both) - log_end) - shrink], axis=1)

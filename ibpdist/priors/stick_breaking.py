@@ -82,8 +82,7 @@ class StickBreaking:
             lower=_LOWER[self.bound],
         )
         fresh = _sticks.from_counts(problem.on, problem.rows, float(params.mass))
-        start = max((params.tau, fresh), key=lambda tau: problem.value(tau)[0])
-        tau = _sticks.solve(problem, start)
+        tau = _sticks.solve(problem, _sticks.better(problem, params.tau, fresh))
         made = self._params(tau, order, problem.best_mass(tau))
         better = _total(self.score(made, sums)) >= _total(self.score(params, sums))
         return made if better else params
