@@ -22,8 +22,8 @@ class Snapshot(Protocol):
     def trace(self) -> Mapping[str, float]: ...
 
 
-Count = Callable[[int, int], None]
-"""Called with what is done and the whole (0 when the whole is not known)."""
+Count = Callable[[int, int | None], None]
+"""Called with what is done and the whole, None when the whole is not known."""
 Step = Callable[[Snapshot], None]
 """Called after each step; the trace has at least `bound` and `active`."""
 
@@ -40,7 +40,7 @@ def counting(title: str, unit: str = "rows", *, quiet: bool = False) -> Iterator
     else:
         with _bar(unit) as bar:
             task = bar.add_task(title, total=None, note="")
-            yield lambda done, whole: bar.update(task, completed=done, total=whole or None)
+            yield lambda done, whole: bar.update(task, completed=done, total=whole)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ class _CountLines:
         self.title, self.unit = title, unit
         self.start = self.last = time.monotonic()
 
-    def __call__(self, done: int, whole: int) -> None:
+    def __call__(self, done: int, whole: int | None) -> None:
         now = time.monotonic()
         if done != whole and now - self.last < SECONDS_BETWEEN_LINES:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,15 +10,31 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 COUNT = click.IntRange(min=1)
+SEED = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides all that is random."
+)
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def size(text: str) -> int:
+    """Bytes of a size such as 500MB, 1.5GB or 2GiB."""
+    parts = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", text)
+    if parts is None or parts[2].upper() not in _UNITS:
+        raise click.BadParameter(f"{text!r} is not a size such as 500MB or 2GiB")
+    return int(float(parts[1]) * _UNITS[parts[2].upper()])
 
 
 def where(command: F) -> F:
-    """Where it runs: `workers`, `serial`, `scheduler`."""
+    """Where it runs: `workers`, `serial`, `scheduler`, `memory`, `cache`."""
     return _stack(
         command,
         click.option("--workers", type=COUNT, help="Local processes; one a core when not given."),
         click.option("--serial", is_flag=True, help="In this process; the default under 64 MB of data."),
         click.option("--scheduler", metavar="ADDRESS", help="A running Dask cluster, as tcp:// or tls://."),
+        click.option("--memory", type=size, help="Limit of a process, such as 1GB."),
+        click.option("--cache", type=size, help="Data that a process may keep in memory."),
     )
 
 
@@ -46,16 +63,9 @@ def settings(command: F) -> F:
     )(command)
 
 
-def one_place(workers: int | None, serial: bool, scheduler: str | None) -> dict[str, Any]:
-    """The place to run as the library takes it; refused when two are named."""
-    named = [
-        name
-        for name, given in (("--workers", workers), ("--serial", serial), ("--scheduler", scheduler))
-        if given
-    ]
-    if len(named) > 1:
-        raise click.UsageError(f"{' and '.join(named)} exclude each other; give one of them")
-    return {"workers": workers, "serial": serial or None, "scheduler": scheduler}
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given, so that the library decides the others."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
 def _parse(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import errno
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -25,18 +26,35 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM: cleaned up after as Ctrl-C is, with an exit code of its own."""
 
 
+class _Stopped(Exception):
+    """A signal on its way past click, which would take it for its own."""
+
+    def __init__(self, code: int, word: str) -> None:
+        self.code = code
+        super().__init__(word)
+
+
 class Cli(click.Group):
     """The group of all commands, in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Terminated as stop:
+            raise _Stopped(TERMINATED, "terminated") from stop
+        except KeyboardInterrupt as stop:
+            raise _Stopped(INTERRUPTED, "interrupted") from stop
+
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run one command and leave the process with its exit code."""
         options["standalone_mode"] = False
         options["prog_name"] = "ibpdist"
         try:
-            with _signals():
+            with _signals(), warnings.catch_warnings():
+                warnings.showwarning = _warn
                 code = super().main(args, *rest, **options)
         except SystemExit:
             raise
@@ -56,20 +74,24 @@ def _explain(error: BaseException) -> int:
 
 
 def _outcome(error: BaseException) -> tuple[int, str]:
-    if isinstance(error, IbpError):
+    if isinstance(error, IbpError | _Stopped):
         return error.code, str(error)
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "ibpdist"
         return UsageError.code, f"{error.format_message().rstrip('.')}; see {where} --help"
     if isinstance(error, click.ClickException):
         return UsageError.code, error.format_message()
-    if isinstance(error, Terminated):
-        return TERMINATED, "terminated"
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return INTERRUPTED, "interrupted"
     if isinstance(error, OSError) and error.errno in _STORAGE:
         return StorageError.code, f"{error.filename or 'storage'}: {error.strerror}"
     return BUG, str(error)
+
+
+def _warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """A warning of ours is for the user and one line; those of libraries are for developers."""
+    if category is UserWarning:
+        click.echo(f"ibpdist: warning: {' '.join(str(message).split())}", err=True)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, overwrite, talk
+from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk
 from ibpdist.progress import counting
 
 VARIANCE = click.FloatRange(min=0, min_open=True)
@@ -16,7 +16,7 @@ VARIANCE = click.FloatRange(min=0, min_open=True)
 @click.command()
 @click.argument("kind")
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--rows", type=COUNT, required=True)
+@click.option("--rows", type=COUNT, required=True, help="Rows to make.")
 @click.option("--columns", type=COUNT, help="Fixed for images.")
 @click.option("--features", type=click.IntRange(min=0), help="Planted features; fixed for images.")
 @click.option("--noise", type=VARIANCE, help="Variance of the noise.")
@@ -25,8 +25,8 @@ VARIANCE = click.FloatRange(min=0, min_open=True)
 @click.option("--prior", help="beta-bernoulli or stick-breaking.")
 @click.option("--weights", help="unit or normal.")
 @click.option("--missing", type=click.FloatRange(0, 1, max_open=True), help="Share of missing cells.")
-@click.option("--dtype", type=click.Choice(["float32", "float64"]))
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Numbers as stored.")
+@SEED
 @overwrite
 @talk
 def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) -> None:
@@ -37,9 +37,8 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     """
     from ibpdist.data.synthetic import synthesise
 
-    given = {name: value for name, value in options.items() if value is not None}
     with counting("synth", quiet=quiet) as progress:
-        synthesise(kind, store, progress=progress, **given)
+        synthesise(kind, store, progress=progress, **given(**options))
     if not quiet:
         click.echo(f"{store}: {options['rows']:,} rows of {kind}")
 
@@ -47,11 +46,17 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--rows-in", type=click.Choice(["rows", "columns"]), default="rows", show_default=True)
+@click.option(
+    "--rows-in",
+    type=click.Choice(["rows", "columns"]),
+    default="rows",
+    show_default=True,
+    help="Where SOURCE has what a fit calls rows; columns turns the matrix over.",
+)
 @click.option("--center", is_flag=True, help="Subtract the mean of each column.")
 @click.option("--scale", is_flag=True, help="Divide each column by its standard deviation.")
 @click.option("--log1p", is_flag=True, help="Take log(1 + x), for counts.")
-@click.option("--dtype", type=click.Choice(["float32", "float64"]))
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Numbers as stored.")
 @overwrite
 @talk
 def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any) -> None:
@@ -63,9 +68,8 @@ def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any
     """
     from ibpdist.data.ingest import ingest as ingest_
 
-    given = {name: value for name, value in options.items() if value is not None}
     with counting("ingest", quiet=quiet) as progress:
-        report = ingest_(source, store, progress=progress, **given)
+        report = ingest_(source, store, progress=progress, **given(**options))
     for warning in report.warnings:
         click.echo(f"ibpdist: warning: {warning}", err=True)
     if not quiet:

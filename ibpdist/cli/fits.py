@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, one_place, overwrite, settings, talk, where
+from ibpdist.cli._options import COUNT, SEED, given, overwrite, settings, talk, where
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping
 
@@ -19,7 +19,7 @@ from ibpdist.progress import stepping
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--system", required=True, help="A name that `ibpdist systems` lists.")
 @click.option("-K", "--truncation", "K", type=COUNT, required=True, help="Features to provide.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@SEED
 @click.option("--steps", type=COUNT, help="At most so many steps.")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Stop at this relative gain of the bound.")
 @click.option("--inner", type=COUNT, help="Sweeps over the features in a step.")
@@ -30,7 +30,7 @@ from ibpdist.progress import stepping
 @where
 @overwrite
 @talk
-def fit(store: Path, run: Path, **options: Any) -> int:
+def fit(store: Path, run: Path, quiet: bool, verbose: bool, settings: dict[str, Any], **options: Any) -> int:
     """Fit a system to a dataset.
 
     STORE is a dataset made by ingest or synth; RUN is the directory to write. An interrupted
@@ -38,32 +38,25 @@ def fit(store: Path, run: Path, **options: Any) -> int:
     """
     from ibpdist.pipeline import fit as fit_
 
-    quiet, verbose = options.pop("quiet"), options.pop("verbose")
-    place = one_place(options.pop("workers"), options.pop("serial"), options.pop("scheduler"))
-    system_settings = options.pop("settings")
-    given = {name: value for name, value in (options | place).items() if value is not None}
-    with _resumable(run), stepping("fit", given.get("steps"), quiet=quiet, verbose=verbose) as progress:
-        result = fit_(store, run=run, progress=progress, **given, **system_settings)
-    return _finish(run, result, quiet, limited="steps" in given)
+    with _resumable(run), stepping("fit", options["steps"], quiet=quiet, verbose=verbose) as progress:
+        result = fit_(store, run=run, progress=progress, **given(**options), **settings)
+    return _finish(run, result, quiet, limited=options["steps"] is not None)
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @where
 @talk
-def resume(
-    run: Path, workers: int | None, serial: bool, scheduler: str | None, quiet: bool, verbose: bool
-) -> int:
+def resume(run: Path, quiet: bool, verbose: bool, **options: Any) -> int:
     """Go on with a fit that was interrupted.
 
-    The result has the bits of a fit that was not interrupted. A RUN that is complete is left as it is.
+    The result has the bits of a fit that was not interrupted. A RUN that is complete is left
+    as it is.
     """
     from ibpdist.pipeline import resume as resume_
 
-    place = one_place(workers, serial, scheduler)
-    given = {name: value for name, value in place.items() if value is not None}
     with _resumable(run), stepping("resume", quiet=quiet, verbose=verbose) as progress:
-        result = resume_(run, progress=progress, **given)
+        result = resume_(run, progress=progress, **given(**options))
     return _finish(run, result, quiet, limited=False)
 
 
@@ -72,9 +65,7 @@ def resume(
 @where
 @overwrite
 @talk
-def demo(
-    directory: Path, workers: int | None, serial: bool, scheduler: str | None, overwrite: bool, **said: bool
-) -> None:
+def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
     """Show all of it at once, in DIR.
 
     Images with four planted shapes are made and stored, fitted on a local cluster, scored and
@@ -82,9 +73,7 @@ def demo(
     """
     from ibpdist.demo import demo as demo_
 
-    place = one_place(workers, serial, scheduler)
-    given = {name: value for name, value in place.items() if value is not None}
-    demo_(directory, overwrite=overwrite, **given)
+    demo_(directory, **given(**options))
 
 
 def _finish(run: Path, result: Any, quiet: bool, *, limited: bool) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import one_place, overwrite, talk, where
+from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk, where
 from ibpdist.errors import OK, StorageError
 from ibpdist.progress import counting
 
@@ -31,21 +31,24 @@ def show(run: Path) -> None:
 @click.command()
 @click.argument("run", type=PATH)
 @click.argument("store", type=PATH, required=False)
-@where
+@click.option("--visible", type=click.Choice(["even", "odd"]), help="Columns of STORE that are shown.")
+@click.option("--chains", type=COUNT, help="Annealed chains a row, when patterns are too many to enumerate.")
+@click.option("--draws", type=COUNT, help="Draws of a chain.")
+@SEED
 @talk
-def evaluate(run: Path, store: Path | None, **options: Any) -> None:
+def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **options: Any) -> None:
     """Score held-out cells, in nats per cell.
 
     The Monte Carlo error of the score is printed with it. Without STORE the cells that the fit
-    did not see; with STORE the rows of another dataset, the odd columns of a row predicted
-    from the even ones.
+    did not see; with STORE the rows of another dataset, some of their columns predicted from
+    the others.
     """
     from ibpdist.evaluate.heldout import evaluate as evaluate_
+    from ibpdist.evaluate.heldout import summary
 
-    quiet, _ = options.pop("quiet"), options.pop("verbose")
     with counting("evaluate", quiet=quiet) as progress:
-        score = evaluate_(run, store, progress=progress, **one_place(**options))
-    click.echo(str(score))
+        scored = evaluate_(run, store, progress=progress, **given(**options))
+    click.echo(summary(scored))
 
 
 @click.command()
@@ -55,7 +58,7 @@ def evaluate(run: Path, store: Path | None, **options: Any) -> None:
 @where
 @overwrite
 @talk
-def transform(run: Path, store: Path, out: Path, overwrite: bool, **options: Any) -> None:
+def transform(run: Path, store: Path, out: Path, quiet: bool, verbose: bool, **options: Any) -> None:
     """Find the features of new rows.
 
     RUN is a finished fit, STORE the new rows with the columns of the fit, OUT the Zarr store
@@ -63,9 +66,8 @@ def transform(run: Path, store: Path, out: Path, overwrite: bool, **options: Any
     """
     from ibpdist.evaluate.transform import transform as transform_
 
-    quiet, _ = options.pop("quiet"), options.pop("verbose")
     with counting("transform", quiet=quiet) as progress:
-        transform_(run, store, out, overwrite=overwrite, progress=progress, **one_place(**options))
+        transform_(run, store, out, progress=progress, **given(**options))
     if not quiet:
         click.echo(f"written to {out}")
 

@@ -12,9 +12,14 @@ def systems() -> None:
     """List the systems that can be fitted."""
     from ibpdist.catalog import SYSTEMS
 
-    width = max(map(len, SYSTEMS))
-    for name, system in SYSTEMS.items():
-        click.echo(f"{name:<{width}}  {system}")
+    rows = [
+        ("system", "prior", "weights", "observation", ""),
+        *((row.name, row.prior, row.weights, row.observation, row.summary) for row in SYSTEMS.values()),
+    ]
+    widths = [max(len(row[at]) for row in rows) for at in range(5)]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(line.rstrip())
 
 
 @click.command()
@@ -23,7 +28,11 @@ def systems() -> None:
     "--mass", type=click.FloatRange(min=0, min_open=True), required=True, help="Expected features of a row."
 )
 @click.option(
-    "--error", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.01, show_default=True
+    "--error",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.01,
+    show_default=True,
+    help="Probability that the truncation shows.",
 )
 def bound(rows: int, mass: float, error: float) -> None:
     """Find how many features to provide.

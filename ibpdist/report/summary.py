@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,14 +51,7 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
         "data",
         f"{facts['rows']:,} rows x {facts['columns']:,} columns, fingerprint {facts['fingerprint'][:12]}",
     )
-    yield from _spec(facts)
-
-
-def _spec(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    spec = facts.get("spec")
-    if spec:
-        held = json.loads(spec) if isinstance(spec, str) else spec
-        yield "system", f"{held['system']}, K = {held['truncation']}, seed {held['seed']}"
+    yield "system", f"{facts['system']}, K = {facts['truncation']}, seed {facts['seed']}"
 
 
 def _spread(values: Any) -> str:

@@ -1,0 +1,370 @@
+"""The command line: what it prints, its exit codes, and that a failure is one line."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+import ibpdist
+from ibpdist import errors
+from ibpdist.cli import main
+from ibpdist.cli._options import size
+from ibpdist.cli._outcome import Terminated
+
+HOME = str(Path(ibpdist.__file__).parents[1])
+START = f"import sys; sys.path.insert(0, {HOME!r}); from ibpdist.cli import main; main()"
+COMMANDS = [
+    "demo", "synth", "ingest", "fit", "resume", "show", "evaluate", "transform", "export", "verify",
+    "systems", "bound",
+]  # fmt: skip
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(main, [str(arg) for arg in args])
+
+
+def fails(code: int, *args: object) -> str:
+    """The one line with which a command fails."""
+    result = run(*args)
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stderr.startswith("ibpdist: ")
+    return result.stderr.removeprefix("ibpdist: ").rstrip()
+
+
+def works(*args: object) -> str:
+    result = run(*args)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a dataset `images.zarr` and a finished run `run`."""
+    folder = tmp_path_factory.mktemp("made")
+    works("synth", "images", folder / "images.zarr", "--rows", 200, "--noise", 0.1, "--seed", 3)
+    options = ["--system", "lg-vi-finite", "-K", 6, "--seed", 1, "--serial", "--steps", 60]
+    works("fit", folder / "images.zarr", folder / "run", *options)
+    return folder
+
+
+# ---- help ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("args", [["--help"], ["-h"], []])
+def test_help_lists_every_command(args: list[str]) -> None:
+    text = works(*args)
+    assert [line.split()[0] for line in text.partition("Commands:\n")[2].splitlines()] == COMMANDS
+    assert "..." not in text.partition("Commands:\n")[2]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    text = works(command, "--help")
+    assert text.startswith(f"Usage: ibpdist {command}")
+    options = [option for option in main.commands[command].params if isinstance(option, click.Option)]
+    assert all(option.help for option in options)
+
+
+def test_version() -> None:
+    assert works("--version") == f"ibpdist {ibpdist.__version__}\n"
+
+
+# ---- usage -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["frobnicate"], "No such command 'frobnicate'"),
+        (["--frobnicate"], "No such option"),
+        (["fit"], "Missing argument 'STORE'; see ibpdist fit --help"),
+        (["fit", "a", "b"], "Missing option '--system'"),
+        (["fit", "a", "b", "--system", "x", "-K", "0"], "Invalid value for '-K'"),
+        (["fit", "a", "b", "--system", "x", "-K", "-2"], "Invalid value for '-K'"),
+        (["fit", "a", "b", "--system", "x", "-K", "many"], "Invalid value for '-K'"),
+        (["fit", "a", "b", "--system", "x", "-K", "2", "--seed", "-1"], "Invalid value for '--seed'"),
+        (["fit", "a", "b", "--system", "x", "-K", "2", "--set", "mass"], "Invalid value for '--set'"),
+        (["fit", "a", "b", "--system", "x", "-K", "2", "--set", "=5"], "Invalid value for '--set'"),
+        (
+            ["fit", "a", "b", "--system", "x", "-K", "2", "--set", "a=1", "--set", "a=2"],
+            "Invalid value for '--set': a is given twice",
+        ),
+        (["fit", "a", "b", "--system", "x", "-K", "2", "--memory", "much"], "Invalid value for '--memory'"),
+        (["fit", "a", "b", "--system", "x", "-K", "2", "--memory", "1XB"], "Invalid value for '--memory'"),
+        (["synth", "images", "a.zarr", "--rows", "0"], "Invalid value for '--rows'"),
+        (["synth", "images", "a.zarr"], "Missing option '--rows'"),
+        (["synth", "images", "a.zarr", "--rows", "5", "--noise", "0"], "Invalid value for '--noise'"),
+        (["synth", "images", "a.zarr", "--rows", "5", "--mass", "-1"], "Invalid value for '--mass'"),
+        (["synth", "images", "a.zarr", "--rows", "5", "--noise", "nan"], "noise is a variance"),
+        (["synth", "pictures", "a.zarr", "--rows", "5"], "there is no synthetic data 'pictures'"),
+        (["bound", "--rows", "10"], "Missing option '--mass'"),
+        (["bound", "--rows", "10", "--mass", "0"], "Invalid value for '--mass'"),
+        (["bound", "--rows", "10", "--mass", "1", "--error", "1"], "Invalid value for '--error'"),
+    ],
+)
+def test_wrong_usage_is_code_2(
+    args: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert fails(2, *args).startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            ["--system", "lg-vi-infinit", "-K", 4],
+            "unknown system 'lg-vi-infinit'; did you mean lg-vi-infinite?",
+        ),
+        (
+            ["--system", "lg-vi-finite", "-K", 4, "--set", "mass=-1"],
+            "set.mass: expected greater than 0, got -1",
+        ),
+        (
+            ["--system", "lg-vi-finite", "-K", 4, "--set", "mass=0"],
+            "set.mass: expected greater than 0, got 0",
+        ),
+        (
+            ["--system", "lg-vi-finite", "-K", 4, "--set", "mass=.nan"],
+            "set.mass: a setting is a finite number",
+        ),
+        (["--system", "lg-vi-finite", "-K", 4, "--set", "colour=red"], "unknown setting 'colour'"),
+        (["--system", "lg-vi-finite", "-K", 4, "--set", "noise=row"], "noise"),
+        (
+            ["--system", "lg-vi-finite", "-K", 4, "--serial", "--workers", 2],
+            "workers, serial and scheduler exclude",
+        ),
+        (
+            ["--system", "lg-vi-finite", "-K", 4, "--scheduler", "tcp://10.1.2.3:8786"],
+            "scheduler tcp://10.1.2.3:8786",
+        ),
+        (["--system", "lg-vi-finite", "-K", 4, "--rtol", "nan"], "rtol: expected finite number, got nan"),
+    ],
+)
+def test_a_fit_that_cannot_be_is_code_2_and_leaves_nothing(
+    options: list[object], sentence: str, made: Path, tmp_path: Path
+) -> None:
+    assert fails(2, "fit", made / "images.zarr", tmp_path / "run", *options).startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- outcomes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (errors.UsageError("no"), 2, "ibpdist: no"),
+        (errors.InputError("a word", file="x.csv", row=3, column=2, value="?"), 3,
+         "ibpdist: x.csv: row 3, column 2: '?': a word"),
+        (errors.StorageError("full"), 4, "ibpdist: full"),
+        (errors.ClusterLost("gone"), 5, "ibpdist: gone"),
+        (errors.OutputInUse("taken"), 6, "ibpdist: taken"),
+        (errors.StorageError("two\nlines"), 4, "ibpdist: two lines"),
+        (KeyboardInterrupt(), 130, "ibpdist: interrupted"),
+        (Terminated(), 143, "ibpdist: terminated"),
+        (PermissionError(13, "Permission denied", "run"), 4, "ibpdist: run: Permission denied"),
+        (OSError(28, "No space left on device"), 4, "ibpdist: storage: No space left on device"),
+    ],
+)  # fmt: skip
+def test_an_error_has_its_code_and_one_line(
+    error: BaseException, code: int, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(main.commands["systems"], "callback", _raiser(error))
+    result = run("systems")
+    assert (result.exit_code, result.stderr) == (code, line + "\n")
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), errors.IbpError("odd"), ConnectionError("odd")])
+def test_only_a_bug_shows_a_traceback(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main.commands["systems"], "callback", _raiser(error))
+    result = run("systems")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert "odd" in result.stderr
+    assert result.stderr.endswith("ibpdist: this is a bug in ibpdist; please report the lines above\n")
+
+
+def _raiser(error: BaseException) -> Callable[[], None]:
+    def command() -> None:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_command(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    store = tmp_path / "big.zarr"
+    options = ["--rows", "50000000", "--columns", "64", "--features", "4"]
+    command = [sys.executable, "-c", START, "synth", "linear-gaussian", str(store), *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not any(path.is_file() for path in tmp_path.rglob("*")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert said.splitlines()[-1] == {130: "ibpdist: interrupted", 143: "ibpdist: terminated"}[code]
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_code_leaves_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", START, "show", os.devnull], capture_output=True, text=True)
+    assert done.returncode == 4
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1GB", 10**9), ("1.5 gb", 15 * 10**8), ("2GiB", 2 << 30), ("500", 500), ("64kb", 64_000)],
+)
+def test_sizes(text: str, expected: int) -> None:
+    assert size(text) == expected
+
+
+def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def command() -> None:
+        warnings.warn("the bits\n may differ", stacklevel=1)
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+
+    monkeypatch.setattr(main.commands["systems"], "callback", command)
+    assert run("systems").stderr == "ibpdist: warning: the bits may differ\n"
+
+
+# ---- data ------------------------------------------------------------------------------------
+
+
+def test_synth_says_what_it_made(tmp_path: Path) -> None:
+    store = tmp_path / "a.zarr"
+    options = ["--rows", 50, "--columns", 7, "--features", 3, "--weights", "normal", "--missing", 0.1]
+    said = works("synth", "linear-gaussian", store, *options, "--seed", 2**70)
+    assert said == f"{store}: 50 rows of linear-gaussian\n"
+    data = ibpdist.open_dataset(store)
+    assert (data.rows, data.columns) == (50, 7)
+    assert works("verify", store) == f"{store}: no problems\n"
+    assert works("synth", "linear-gaussian", store, *options, "--overwrite", "-q") == ""
+    assert "exists" in fails(6, "synth", "linear-gaussian", store, *options)
+
+
+def test_ingest_counts_rows_and_missing_cells(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("gene,p,q\na,1,2\nb,,4\nc,NA,6.5\n")
+    said = works("ingest", tmp_path / "a.csv", tmp_path / "a.zarr")
+    assert "3 rows x 2 columns, 2 cells missing" in said
+    np.testing.assert_array_equal(
+        ibpdist.open_dataset(tmp_path / "a.zarr").read(0).x, [[1, 2], [0, 4], [0, 6.5]]
+    )
+
+
+def test_ingest_names_the_cell_that_is_no_number(tmp_path: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("p,q\n1,2\n3,four\n")
+    sentence = fails(3, "ingest", source, tmp_path / "a.zarr")
+    assert sentence.startswith("a.csv: row 1, column q")
+    assert "'four'" in sentence
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+# ---- runs ------------------------------------------------------------------------------------
+
+
+def test_show_gives_the_answer_first(made: Path) -> None:
+    lines = works("show", made / "run").splitlines()
+    result = ibpdist.open_result(made / "run")
+    active = int(result["params"]["active"].sum())
+    assert lines[0] == f"{active} of 6 features are active"
+    assert len([line for line in lines[2:] if line[:9].strip().isdigit()]) == active
+    said = {line.split()[0]: line for line in lines[active + 3 :]}
+    assert f"{result['params']['noise'].item():.6g}" in said["noise"]
+    assert result.attrs["stopped"] in said["stopped"]
+    assert "200 rows x 36 columns" in said["data"]
+    assert "lg-vi-finite, K = 6, seed 1" in said["system"]
+
+
+def test_a_finished_run_is_left_alone(made: Path) -> None:
+    before = (made / "run/result.json").read_bytes()
+    assert "features are active" in works("resume", made / "run", "--serial")
+    assert (made / "run/result.json").read_bytes() == before
+    options = ["--system", "lg-vi-finite", "-K", 6, "--serial"]
+    assert str(made / "run") in fails(6, "fit", made / "images.zarr", made / "run", *options)
+    assert (made / "run/result.json").read_bytes() == before
+
+
+def test_a_fit_that_meets_the_default_limit_is_code_7(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ["--system", "lg-vi-finite", "-K", 6, "--serial", "-q", "--rtol", 0]
+    given = run("fit", made / "images.zarr", tmp_path / "given", *options, "--steps", 2)
+    assert (given.exit_code, given.output) == (0, "")
+    left = run("fit", made / "images.zarr", tmp_path / "left", *options)
+    assert (left.exit_code, left.output) == (7, "")
+
+
+def test_progress_goes_to_standard_error(made: Path, tmp_path: Path) -> None:
+    options = ["--system", "lg-vi-finite", "-K", 4, "--serial", "--steps", 3, "--rtol", 0]
+    result = run("fit", made / "images.zarr", tmp_path / "run", *options, "-v")
+    lines = result.stderr.splitlines()
+    assert [line.partition(",")[0] for line in lines] == [f"fit: step {n} of at most 3" for n in (1, 2, 3)]
+    assert "step" not in result.stdout.partition("stopped")[0]
+
+
+def test_verify_names_what_is_damaged(made: Path, tmp_path: Path) -> None:
+    works("synth", "images", tmp_path / "a.zarr", "--rows", 50)
+    chunk = next(path for path in (tmp_path / "a.zarr/x/c").rglob("*") if path.is_file())
+    damaged = bytearray(chunk.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    chunk.write_bytes(damaged)
+    assert "x/c/0/0" in fails(4, "verify", tmp_path / "a.zarr")
+    assert works("verify", made / "run") == f"{made / 'run'}: no problems\n"
+
+
+def test_export_writes_every_array_with_labels(made: Path, tmp_path: Path) -> None:
+    said = works("export", made / "run", tmp_path / "csv").splitlines()
+    files = {str(path.relative_to(tmp_path / "csv")) for path in (tmp_path / "csv").rglob("*.csv")}
+    assert {str(Path(line).relative_to(tmp_path / "csv")) for line in said} == files
+    assert files >= {"params/mean.csv", "params/scalars.csv", "rows/z.csv", "trace.csv"}
+    result = ibpdist.open_result(made / "run")
+    z = list(csv.reader((tmp_path / "csv/rows/z.csv").open()))
+    assert z[0] == ["row", *(f"feature {k}" for k in range(6))]
+    read = np.array([line[1:] for line in z[1:]], dtype=np.float32)
+    np.testing.assert_array_equal(read, result["rows"]["z"].values)
+    scalars = dict(list(csv.reader((tmp_path / "csv/params/scalars.csv").open()))[1:])
+    assert float(scalars["noise"]) == result["params"]["noise"].item()
+    assert "exists" in fails(6, "export", made / "run", tmp_path / "csv")
+
+
+@pytest.mark.parametrize("command", ["show", "resume", "verify", "evaluate"])
+def test_what_is_no_run_is_refused(command: str, tmp_path: Path) -> None:
+    assert str(tmp_path / "none") in fails(4, command, tmp_path / "none")
+
+
+# ---- tables ----------------------------------------------------------------------------------
+
+
+def test_systems_lists_the_catalog() -> None:
+    lines = works("systems").splitlines()
+    assert [line.split()[0] for line in lines] == ["system", *ibpdist.SYSTEMS]
+    assert all(
+        system.summary in line for line, system in zip(lines[1:], ibpdist.SYSTEMS.values(), strict=True)
+    )
+
+
+def test_bound_ends_with_the_smallest_truncation() -> None:
+    few, many = (works("bound", "--rows", rows, "--mass", 2, "--error", 0.01) for rows in (100, 100_000))
+    last = [int(next(word for word in text.split()[::-1] if word.isdigit())) for text in (few, many)]
+    assert 0 < last[0] < last[1]
