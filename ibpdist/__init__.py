@@ -12,24 +12,30 @@ __version__ = "0.1.0"
 
 _HOME = {
     "SYSTEMS": "ibpdist.catalog",
-    "evaluate": "ibpdist.evaluate.heldout",
+    "bounds": "ibpdist",
+    "evaluate": "ibpdist",
     "fit": "ibpdist.pipeline",
     "ingest": "ibpdist.data.ingest",
     "open_dataset": "ibpdist.data.store",
     "open_result": "ibpdist.runs.result",
     "resume": "ibpdist.pipeline",
     "synthesise": "ibpdist.data.synthetic",
+    "synthetic": "ibpdist.data.synthetic",
     "transform": "ibpdist.evaluate.transform",
     "verify": "ibpdist.runs.verify",
 }
+"""Where each name lives; those of `ibpdist` itself are modules."""
 
 __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = _HOME.get(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    if home == __name__:
+        return import_module(f"{home}.{name}")
+    value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

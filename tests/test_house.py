@@ -124,6 +124,16 @@ def test_no_file_names_a_place_of_one_machine() -> None:
     assert {path.name: match[0] for path, text in texts.items() if (match := machine.search(text))} == {}
 
 
+@pytest.mark.parametrize("first", ["ibpdist.evaluate", "ibpdist.evaluate.heldout", "ibpdist.pipeline", "sys"])
+def test_evaluate_can_be_called_whatever_was_imported_before(first: str) -> None:
+    call = "import ibpdist; print(ibpdist.evaluate.__name__, callable(ibpdist.evaluate))"
+    lines = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import {first}; {call}"
+    done = subprocess.run(
+        [sys.executable, "-c", lines], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["ibpdist.evaluate", "True"]
+
+
 @pytest.mark.parametrize("module", ["ibpdist", "ibpdist.cli"])
 def test_importing_is_light(module: str) -> None:
     seen = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import {module}; print(*sys.modules)"
