@@ -35,8 +35,8 @@ class Outline:
     attributes: Mapping[str, Any]
 
 
-def complete(staging: Path, group: Any, writer: StoreWriter) -> None:
-    """Write x's metadata, the coordinates of the columns, summaries, attributes and the manifest."""
+def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
+    """Write metadata, coordinates of the columns, summaries, attributes and manifest; the fingerprint."""
     shutil.rmtree(staging / SCRATCH, ignore_errors=True)
     made = _manifest(writer)
     names = safe_names(writer.outline.column_coords)
@@ -48,9 +48,15 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> None:
         zarrs.put_array(group, name, dims, extra)
     coordinates = [*writer.labels.stored, *names.values()]
     _put_x(group, made, [name for name in coordinates if name not in ("row", "column")])
-    group.attrs.update(_attributes(writer.outline, made, names))
+    named = {
+        "row_coords": writer.labels.stored,
+        "column_coords": list(names.values()),
+        "extras": list(writer.extras),
+    }
+    group.attrs.update(_attributes(writer.outline, made, named))
     zarrs.consolidate(staging)
     _seal(staging, made, writer.sums)
+    return made.fingerprint
 
 
 def _manifest(writer: StoreWriter) -> manifest.Manifest:
@@ -81,7 +87,7 @@ def _put_x(group: Any, made: manifest.Manifest, coordinates: list[str]) -> None:
     )
 
 
-def _attributes(outline: Outline, made: manifest.Manifest, columns: Mapping[str, str]) -> dict[str, Any]:
+def _attributes(outline: Outline, made: manifest.Manifest, named: Mapping[str, list[str]]) -> dict[str, Any]:
     own = {
         "schema": layout.SCHEMA,
         "layout": "dense",
@@ -89,7 +95,7 @@ def _attributes(outline: Outline, made: manifest.Manifest, columns: Mapping[str,
         "fingerprint": made.fingerprint,
         "missing": made.missing,
         "chunk_rows": made.chunk_rows,
-        "column_coords": list(columns.values()),
+        **named,
     }
     attributes = {**outline.attributes, **own}
     if len(json.dumps(attributes)) > zarrs.ATTRIBUTES_LIMIT:

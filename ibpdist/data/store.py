@@ -98,7 +98,7 @@ class Dataset:
     def row_coords(self, index: int) -> dict[str, Labels]:
         start, stop = self.bounds(index)
         key = f"c/{index}"
-        return {name: self._labels(name, key, start, stop) for name in self._named("row")}
+        return {name: self._labels(name, key, start, stop) for name in self.attributes["row_coords"]}
 
     def column_coords(self) -> dict[str, Labels]:
         names = self.attributes["column_coords"]
@@ -108,20 +108,25 @@ class Dataset:
         """count, mean, sd, min and max of the observed cells of each column."""
         return {name: self._labels(f"column_{name}", "c/0", 0, self.columns) for name in FIELDS}
 
+    @property
+    def extras(self) -> dict[str, tuple[str, ...]]:
+        """Dims of the small arrays that were stored beside the data, by name."""
+        return {name: tuple(self._group[name].metadata.dimension_names) for name in self.attributes["extras"]}
+
     def extra(self, name: str) -> NDArray[Any]:
         """A small array that was stored beside the data."""
-        if f"{name}/zarr.json" not in self.manifest.files:
+        if name not in self.attributes["extras"]:
             raise StorageError(f"{self.path}: has no array {name!r}")
         for file in self.manifest.files:
             if file.startswith(f"{name}/"):
                 check_file(self.path, file, self.manifest)
-        array = self._group[name]
-        return np.asarray(array[...])
+        return np.asarray(self._group[name][...])
 
-    def _named(self, dim: str) -> list[str]:
-        """Coordinates along a dim, which are those with a file for the first chunk and no other role."""
-        names = [file.split("/")[0] for file in self.manifest.files if file.endswith("/c/0")]
-        return [name for name in names if tuple(self._group[name].metadata.dimension_names) == (dim,)]
+    def verify(self) -> list[str]:
+        """A sentence for each thing that is wrong with the stored files; reads everything."""
+        from ibpdist.data.verify import verify_dataset
+
+        return verify_dataset(self.path)
 
     def _labels(self, name: str, key: str, start: int, stop: int) -> Labels:
         for file in (f"{name}/zarr.json", f"{name}/{key}"):

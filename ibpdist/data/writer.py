@@ -84,7 +84,7 @@ class StoreWriter:
 
     def __init__(self, staging: Path, target: Path, outline: Outline) -> None:
         self.outline = outline
-        self.rows = 0
+        self.rows, self.fingerprint = 0, ""
         self.summary: ColumnSummary = empty_summary(outline.columns)
         self.chunks: list[ChunkEntry] = []
         self.sums: dict[str, tuple[int, str]] = {}
@@ -95,7 +95,7 @@ class StoreWriter:
         self.labels = RowLabels(self._group)
         self._waiting: list[NDArray[Any]] = []
         self._coords: list[Mapping[str, Labels]] = []
-        self._held = 0
+        self._held = self._counted = 0
 
     @property
     def missing(self) -> int:
@@ -128,6 +128,17 @@ class StoreWriter:
         """Store a small array beside the data, for example a planted truth."""
         self.extras[name] = (tuple(dims), np.asarray(values))
 
+    def adopt(self, chunk: ChunkEntry, row_coords: Mapping[str, Labels]) -> None:
+        """Take over a full chunk whose file is in the staging directory already."""
+        with files.storage_errors(self._target):
+            self.labels.write(self.rows, row_coords, self.outline.chunk_rows)
+        self.chunks.append(chunk)
+        self.rows += self.outline.chunk_rows
+
+    def resume_summary(self, summary: ColumnSummary, rows: int) -> None:
+        """Start from a summary that has counted the first `rows` rows."""
+        self.summary, self._counted = summary, rows
+
     def finish(self) -> None:
         """Write the rest, the metadata and the manifest; done by `create` at the end of its block."""
         if not self.rows:
@@ -135,7 +146,7 @@ class StoreWriter:
         if self._held:
             self._flush()
         with files.storage_errors(self._target):
-            complete(self._staging, self._group, self)
+            self.fingerprint = complete(self._staging, self._group, self)
 
     def _take(self, x: NDArray[Any], coords: Mapping[str, Labels]) -> None:
         """Hold at most the rest of one chunk."""
@@ -163,7 +174,7 @@ class StoreWriter:
         with files.storage_errors(self._target):
             self.labels.write(start, coords, shape)
             self._store(f"x/c/{index}/0", codec.encode(_padded(x, shape)))
-        self.summary = self.summary.add(x)
+        self.summary = self.summary.add(x[max(0, self._counted - start) :])
         self.chunks.append(ChunkEntry(layout.content_hash(x), int(np.count_nonzero(np.isnan(x)))))
         self._waiting, self._coords, self._held = [], [], 0
 

@@ -1,0 +1,92 @@
+"""Formats that can be ingested, one file each; which one it is follows from the thing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ibpdist.data.sources._base import Table
+from ibpdist.errors import InputError, UsageError
+
+_TEXT = (".csv", ".tsv", ".tab", ".txt")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to read a source; each format uses its own."""
+
+    rows_in: str = "rows"
+    key: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    label_column: str | int | None = None
+    covariates: Sequence[str] = ()
+
+
+def open_table(source: Any, scratch: Path, options: Options) -> Table:
+    """The table of a path or an array; temporary files go to the directory `scratch`."""
+    if options.rows_in not in ("rows", "columns"):
+        raise UsageError(f"rows_in is {options.rows_in!r}: expected rows or columns")
+    if not isinstance(source, str | Path):
+        return _of_object(source, options)
+    path = Path(source)
+    if not path.exists():
+        raise InputError("does not exist: check the name", file=str(source), kind="file")
+    try:
+        return _of_path(path, scratch, options)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", file=path.name, kind="file") from error
+
+
+def _of_object(thing: Any, options: Options) -> Table:
+    from ibpdist.data.sources.array import table_of
+    from ibpdist.data.sources.stored import SourceTable
+
+    if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
+        return SourceTable(thing, "dataset")
+    return table_of(thing, rows_in=options.rows_in)
+
+
+def _of_path(path: Path, scratch: Path, options: Options) -> Table:
+    from ibpdist.data.sources import csv, npy
+
+    if path.is_dir():
+        return _turned(_of_directory(path, options), scratch, options)
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if path.suffix == ".npy":
+        return npy.open_npy(path, rows_in=options.rows_in)
+    if path.suffix == ".npz":
+        return npy.open_npz(path, scratch, key=options.key, rows_in=options.rows_in)
+    if suffix not in _TEXT:
+        raise UsageError(
+            f"{path.name}: is of no known format: expected .npy, .npz, .csv, .tsv, .txt (text also .gz), Zarr"
+        )
+    table = csv.CsvTable(
+        path,
+        delimiter=options.delimiter,
+        header=options.header,
+        label_column=options.label_column,
+        covariates=options.covariates,
+    )
+    return _turned(table, scratch, options)
+
+
+def _of_directory(path: Path, options: Options) -> Table:
+    from ibpdist.data import manifest
+    from ibpdist.data.sources.stored import SourceTable
+    from ibpdist.data.sources.zarr import is_zarr, open_zarr
+    from ibpdist.data.store import open_dataset
+
+    if (path / manifest.NAME).exists():
+        return SourceTable(open_dataset(path), path.name)
+    if not is_zarr(path):
+        raise InputError("is a directory but not Zarr: expected a matrix", file=path.name, kind="format")
+    return open_zarr(path, key=options.key)
+
+
+def _turned(table: Table, scratch: Path, options: Options) -> Table:
+    from ibpdist.data.sources.transposed import Transposed
+
+    return Transposed(table, scratch) if options.rows_in == "columns" else table

@@ -1,0 +1,128 @@
+"""From any matrix to a dataset: checked, converted and stored in one streaming pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ibpdist.data import files
+from ibpdist.data.check import checked, result_dtype
+from ibpdist.data.finish import SCRATCH, Outline
+from ibpdist.data.sources import Options, open_table
+from ibpdist.data.sources._base import Table
+from ibpdist.data.summary import ColumnSummary, empty_summary
+from ibpdist.data.transform import Transform, fitted
+from ibpdist.data.warn import warnings_of
+from ibpdist.data.writer import StoreWriter, outlined, reserved
+from ibpdist.errors import UsageError
+
+Count = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True)
+class IngestReport:
+    """What was stored, and what the user should know about it."""
+
+    rows: int
+    columns: int
+    dtype: str
+    missing: int
+    fingerprint: str
+    warnings: tuple[str, ...]
+    seconds: float
+
+
+def ingest(
+    source: Any,
+    store: str | Path,
+    *,
+    center: bool = False,
+    scale: bool = False,
+    log1p: bool = False,
+    dtype: str = "auto",
+    rows_in: str = "rows",
+    key: str | None = None,
+    delimiter: str | None = None,
+    header: bool | None = None,
+    label_column: str | int | None = None,
+    covariates: Sequence[str] = (),
+    chunk_rows: int | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    progress: Count | None = None,
+) -> IngestReport:
+    """Store a matrix (a path, an array, a DataFrame, a DataArray, a Dask array) as a dataset.
+
+    Empty cells, NA and NaN are missing cells. `rows_in="columns"` takes the columns of the source
+    as rows. `key` chooses an array of an npz file or a Zarr group. Text tables: `header` and
+    `label_column` are found out unless given, `covariates` are columns kept beside the rows.
+    Centring and scaling read the source twice. `progress` is called with rows done and in all.
+    """
+    begun, target = time.monotonic(), Path(store)
+    _refuse_inside(source, target)
+    options = Options(rows_in, key, delimiter, header, label_column, tuple(covariates))
+    with reserved(target, overwrite) as staging:
+        with files.storage_errors(target):
+            (staging / SCRATCH).mkdir()
+        table = open_table(source, staging / SCRATCH, options)
+        kind = result_dtype(table.dtype, dtype)
+        outline = outlined(
+            table.columns, kind, chunk_rows, table.column_coords(), table.name, attributes or {}
+        )
+        transform = _transform(table, outline, log1p=log1p, center=center, scale=scale)
+        writer = _written(table, staging, target, outline, transform, progress)
+        with files.storage_errors(target):
+            files.publish(staging, target, overwrite)
+    names = outline.column_coords.get("column")
+    told = (*table.notes, *warnings_of(writer.summary, None if names is None else list(names)))
+    size, seconds = (writer.rows, outline.columns, kind.name), time.monotonic() - begun
+    return IngestReport(*size, writer.missing, writer.fingerprint, told, seconds)
+
+
+def _written(
+    table: Table, staging: Path, target: Path, outline: Outline, transform: Transform, progress: Count | None
+) -> StoreWriter:
+    """The second pass, or the only one: every block checked, transformed, appended."""
+    if not transform.is_identity:
+        described = {**outline.attributes, "transform": transform.attributes()}
+        outline = replace(outline, attributes=described)
+    writer = StoreWriter(staging, target, outline)
+    for name, values in (("center", transform.center), ("scale", transform.scale)):
+        if values is not None:
+            writer.put(f"transform_{name}", ["column"], values)
+    for block in table.blocks(outline.chunk_rows):
+        x = transform.apply(block.x, start=writer.rows, file=table.name)
+        writer.append(x, row_coords=block.row_coords)
+        if progress:
+            progress(writer.rows, table.rows)
+    writer.finish()
+    return writer
+
+
+def _transform(table: Table, outline: Outline, *, log1p: bool, center: bool, scale: bool) -> Transform:
+    first = Transform(log1p=log1p)
+    if not (center or scale):
+        return first
+    summary, row = empty_summary(outline.columns), 0
+    for block in table.blocks(outline.chunk_rows):
+        values = checked(block.x, np.dtype(np.float64), start=row, file=table.name)
+        summary, row = _added(summary, first, values, row, table.name), row + len(values)
+    stored = summary.table()
+    return fitted(stored["mean"], stored["sd"], log1p=log1p, center=center, scale=scale)
+
+
+def _added(summary: ColumnSummary, first: Transform, values: Any, row: int, file: str) -> ColumnSummary:
+    return summary.add(first.apply(values, start=row, file=file))
+
+
+def _refuse_inside(source: Any, target: Path) -> None:
+    """The output must not be part of the input, which it would change while it is read."""
+    if isinstance(source, str | Path) and Path(source).exists():
+        origin, made = Path(source).resolve(), target.resolve()
+        if made == origin or origin in made.parents:
+            raise UsageError(f"{target}: lies inside the input {origin.name}: choose a place outside it")

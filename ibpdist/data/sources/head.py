@@ -1,0 +1,116 @@
+"""The first lines of a text table: delimiter, header, and which columns are labels, covariates, values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ibpdist.data.sources.cells import DELIMITERS, Where, is_missing, is_number
+from ibpdist.data.sources.lines import Lines, split
+from ibpdist.errors import InputError, UsageError
+
+
+@dataclass(frozen=True)
+class Head:
+    """Roles of the columns; `names` is empty without a header, `labels` has one column at most."""
+
+    delimiter: str
+    fields: tuple[str, ...]
+    names: tuple[str, ...]
+    labels: tuple[int, ...]
+    covariates: tuple[int, ...]
+    values: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def read_head(
+    lines: Lines,
+    delimiter: str | None,
+    header: bool | None,
+    label_column: str | int | None,
+    covariates: tuple[str, ...],
+) -> Head:
+    """Decide what is not given: the delimiter by the name of the file, the rest by its first three lines."""
+    first = lines.first(3)
+    if not any(line.strip() for line in first):
+        raise InputError("is empty", file=lines.name, kind="empty")
+    cut = delimiter or _by_name(lines.name)
+    table = [split(line, cut, Where(lines.name, i, i + 1)) for i, line in enumerate(first)]
+    _refuse_other_delimiter(lines.name, table[0], cut)
+    notes: list[str] = []
+    named = _has_header(table[0]) if header is None else header
+    names = tuple(cell.strip() for cell in table[0]) if named else ()
+    body = table[1:] if named else table
+    if named:
+        _refuse_bad_names(lines.name, names)
+    labels = _label_column(lines.name, label_column, names, body, notes)
+    beside = tuple(_find(lines.name, covariate, names) for covariate in covariates)
+    values = tuple(at for at in range(len(table[0])) if at not in labels and at not in beside)
+    if not values:
+        raise InputError("has no columns of values", file=lines.name, kind="empty")
+    return Head(cut, tuple(table[0]), names, labels, beside, values, tuple(notes))
+
+
+def _by_name(name: str) -> str:
+    tabbed = Path(name.removesuffix(".gz")).suffix in (".tsv", ".tab")
+    return "\t" if tabbed else ","
+
+
+def _refuse_other_delimiter(file: str, fields: list[str], delimiter: str) -> None:
+    if len(fields) > 1:
+        return
+    for other, word in DELIMITERS.items():
+        if other != delimiter and other in fields[0]:
+            raise InputError(
+                f"has one column that holds {word}s, which look like the delimiter:"
+                f" pass --delimiter {other!r}" + (" or name the file .tsv" if other == "\t" else ""),
+                file=file,
+                value=fields[0][:80],
+                kind="delimiter",
+            )
+
+
+def _has_header(fields: list[str]) -> bool:
+    """A header has words and no numbers."""
+    words = [cell for cell in fields if not is_missing(cell)]
+    return bool(words) and not any(is_number(cell) for cell in words)
+
+
+def _refuse_bad_names(file: str, names: tuple[str, ...]) -> None:
+    for at, name in enumerate(names):
+        if not name and at:
+            raise InputError("has no name in the header: name it or remove it", file=file, column=at)
+        if name in names[:at]:
+            raise InputError(
+                "occurs twice in the header: rename one of the columns", file=file, column=name, kind="labels"
+            )
+
+
+def _label_column(
+    file: str,
+    wanted: str | int | None,
+    names: tuple[str, ...],
+    body: list[list[str]],
+    notes: list[str],
+) -> tuple[int, ...]:
+    """The column of row labels: the one asked for, an unnamed first one, or a first one of words."""
+    if wanted is not None:
+        return (_find(file, wanted, names),)
+    if names and not names[0]:
+        return (0,)
+    starts = [fields[0] for fields in body if len(fields) > 1]
+    if len(starts) > 1 and not any(is_number(cell) or is_missing(cell) for cell in starts):
+        notes.append(f"{file}: the first column is words and is taken as the labels of the rows")
+        if not names:
+            notes.append(f"{file}: no header was found, the first line is taken as data")
+        return (0,)
+    return ()
+
+
+def _find(file: str, wanted: str | int, names: tuple[str, ...]) -> int:
+    if isinstance(wanted, int):
+        return wanted
+    if wanted not in names:
+        known = ", ".join(names[:5]) or "no names"
+        raise UsageError(f"{file}: has no column {wanted!r}, the header has {known}")
+    return names.index(wanted)

@@ -1,0 +1,46 @@
+"""Is a dataset what was written? Every stored file and every value is read and compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ibpdist.data import files, layout, manifest
+from ibpdist.data.store import Dataset, file_problem, open_dataset
+from ibpdist.errors import StorageError
+
+
+def verify_dataset(path: str | Path) -> list[str]:
+    """A sentence for each thing that is wrong with a store, naming the file; empty when it is sound."""
+    store = Path(path)
+    try:
+        listed = manifest.load(store)
+    except StorageError as error:
+        return [str(error)]
+    found = set(files.stored_files(store)) - {manifest.NAME}
+    problems = [f"{store}: {name}: is not part of the dataset" for name in sorted(found - set(listed.files))]
+    for name in listed.files:
+        problem = file_problem(store, name, listed)
+        if problem:
+            problems.append(f"{store}: {name}: {problem}")
+    return problems or _values(open_dataset(store))
+
+
+def _values(data: Dataset) -> list[str]:
+    """Compare the values of every chunk with their hashes, and the hashes with the fingerprint."""
+    problems, hashes = [], []
+    for index, chunk in enumerate(data.manifest.chunks):
+        try:
+            read = data.read(index)
+        except StorageError as error:
+            problems.append(str(error))
+            continue
+        x = read.x if read.observed is None else np.where(read.observed, read.x, data.dtype.type(np.nan))
+        hashes.append(layout.content_hash(x))
+        if hashes[-1] != chunk.hash:
+            problems.append(f"{data.path}: x/c/{index}/0: holds other values than were written")
+    shape = (data.rows, data.columns, data.dtype, data.chunk_rows)
+    if not problems and layout.dataset_fingerprint(*shape, hashes) != data.fingerprint:
+        problems.append(f"{data.path}: the fingerprint does not fit the values")
+    return problems

@@ -1,0 +1,43 @@
+"""What is accepted but should be told: columns that cannot say much, and numbers of odd size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.data.summary import ColumnSummary
+
+_SHOWN = 5
+_OFFSET = 1e6
+_RANGE = 1e8
+
+
+def warnings_of(summary: ColumnSummary, names: Sequence[object] | None) -> list[str]:
+    """Sentences about the columns of a dataset."""
+    table = summary.table()
+    seen = table["count"] > 0
+    low, high = table["min"], table["max"]
+    zero = seen & (low == 0) & (high == 0)
+    constant = (table["count"] > 1) & (low == high) & ~zero
+    size = np.fmax(np.abs(low), np.abs(high))
+    with np.errstate(invalid="ignore"):
+        offset = (table["count"] > 1) & ~constant & ~zero & (np.abs(table["mean"]) > _OFFSET * table["sd"])
+    typical = float(np.median(size[seen])) if seen.any() else 0.0
+    large = seen & (size > _RANGE * typical) if typical > 0 else np.zeros_like(seen)
+    found = [
+        (~seen, "never observed"),
+        (zero, "all zero"),
+        (constant, "constant"),
+        (offset, "far from zero compared with its spread (consider --center)"),
+        (large, "more than 1e8 times larger than the median column (consider --scale)"),
+    ]
+    return [_sentence(which, what, names) for which, what in found if which.any()]
+
+
+def _sentence(which: NDArray[np.bool_], what: str, names: Sequence[object] | None) -> str:
+    at = np.flatnonzero(which)
+    shown = ", ".join(str(i if names is None else names[i]) for i in at[:_SHOWN])
+    more = f" and {len(at) - _SHOWN} more" if len(at) > _SHOWN else ""
+    return f"column {shown}{more}: {what}" if len(at) == 1 else f"columns {shown}{more}: {what}"
