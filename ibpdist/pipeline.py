@@ -184,7 +184,7 @@ def _one(
         spill = str(run / "state") if planned.spill else ""
         engine: Engine = Serial(bench_of(job, str(run), planned.cache, spill))
     else:
-        engine = cluster.engine(run, directory.nonce, OPEN, job.source.chunks, planned)
+        engine = cluster.engine(run, directory.nonce, OPEN, job.source.chunks, planned, directory.tell)
     try:
         drive(directory, job, engine, progress, first)
     finally:

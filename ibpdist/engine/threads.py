@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -30,6 +31,7 @@ def one_thread() -> Iterator[None]:
 
 def kernels() -> list[dict[str, str]]:
     """The BLAS libraries of this process and the kernel class each has chosen."""
+    import_module("scipy.linalg")  # numpy and scipy each bring one; it is loaded with its user
     found = ThreadpoolController().select(user_api="blas").info()
     keys = ("internal_api", "version", "architecture")
     return [{key: str(lib.get(key)) for key in keys} for lib in found]

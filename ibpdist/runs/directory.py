@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import secrets
 import shutil
 from pathlib import Path
@@ -25,6 +26,7 @@ from ibpdist.runs.events import Events
 from ibpdist.runs.history import RunHistory
 from ibpdist.runs.lock import Lock
 
+log = logging.getLogger("ibpdist")
 SCHEMA = 1
 _BEGINNINGS = {"lock", "spec.yaml", "events.jsonl"}
 
@@ -73,6 +75,11 @@ class RunDirectory:
     @property
     def nonce(self) -> str:
         return str(self.identity["nonce"])
+
+    def tell(self, sentence: str) -> None:
+        """Note what a person should know in the log of the run, and say it."""
+        self.events.add("notice", text=sentence)
+        log.warning(sentence)
 
     def has_steps(self) -> bool:
         return any(event["event"] == "step" for event in events.read(self.path / "events.jsonl"))

@@ -31,11 +31,11 @@ def drive(
     before, stop = _settled(job.rules(), begin, terms)
     run.events.add("begin", step=step, engine=type(engine).__name__, chunks=engine.chunks)
     if before is not None and stop is not None:
-        last = before
+        ended = before, stop
     else:
-        last, stop = _steps(run, job, engine, begin, before, progress, terms)
-    result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, last, stop, terms))
-    run.events.add("finished", step=last.step, stop=stop.word)
+        ended = _steps(run, job, engine, begin, before, progress, terms)
+    result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, *ended, terms))
+    run.events.add("finished", step=ended[0].step, stop=ended[1].word)
 
 
 def in_memory(
@@ -53,8 +53,8 @@ def in_memory(
         if progress:
             progress(now)
         if stop:
-            break
-    return result.tree(job.algorithm, engine, job.source, _ending(job, facts, now, stop, terms))
+            return result.tree(job.algorithm, engine, job.source, _ending(job, facts, now, stop, terms))
+    raise AssertionError("the loop ends only by a rule")
 
 
 def _steps(

@@ -6,15 +6,18 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from ibpdist import __version__
 from ibpdist.data._base import Source
 from ibpdist.engine.threads import kernels
 
-PACKAGES = ("ibpdist", "numpy", "scipy", "numba", "dask", "distributed", "zarr", "xarray")
+PACKAGES = ("numpy", "scipy", "numba", "dask", "distributed", "zarr", "xarray")
 
 
 def versions() -> dict[str, str]:
     """Installed versions of what decides the bits of a result."""
-    return {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+    return {"ibpdist": __version__, "python": platform.python_version()} | {
+        name: _version(name) for name in PACKAGES
+    }
 
 
 def facts(source: Source) -> dict[str, Any]:

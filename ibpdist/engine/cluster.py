@@ -1,0 +1,158 @@
+"""Worker processes: our own on this machine, or those of a cluster that is there already."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Client, LocalCluster
+
+from ibpdist.engine import remote
+from ibpdist.engine.dask import DaskEngine
+from ibpdist.engine.memory import Plan
+from ibpdist.engine.threads import kernels
+from ibpdist.engine.watch import Patience, Watch
+from ibpdist.errors import ClusterLost, StorageError, UsageError
+
+log = logging.getLogger("ibpdist")
+_local_cluster: Any = LocalCluster  # neither class has types for all that is used here
+_new_client: Any = Client
+START = 120.0
+"""Seconds for workers to start."""
+ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+SETTINGS: dict[str, Any] = {
+    "distributed.scheduler.allowed-failures": 10,
+    "distributed.scheduler.no-workers-timeout": "60s",
+    "distributed.scheduler.work-stealing": False,
+    "distributed.scheduler.worker-ttl": "60s",
+    "distributed.comm.timeouts.tcp": "30s",
+    "distributed.nanny.pre-spawn-environ": remote.MALLOC | ONE,
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A client of `size` workers."""
+
+    client: Any
+    size: int
+    patience: Patience
+
+    def engine(
+        self,
+        run: Path,
+        nonce: str,
+        build: str,
+        chunks: int,
+        plan: Plan,
+        tell: Callable[[str], None] = log.warning,
+    ) -> DaskEngine:
+        """The engine of a run, after a look at whether these workers can do it."""
+        self._check(run, tell)
+        watch = Watch(self.identity, self.size, self.patience, tell)
+        return DaskEngine(self, run, nonce, build, chunks, plan, watch)
+
+    def identity(self, deadline: float) -> dict[str, Any]:
+        """The scheduler's own view of its workers, not the client's copy of it."""
+        found: dict[str, Any] = self.client.sync(self.client.scheduler.identity, callback_timeout=deadline)
+        return found
+
+    def _check(self, run: Path, tell: Callable[[str], None]) -> None:
+        """Every worker sees the run; all have the same kernels and versions."""
+        probe, word = run / f"probe-{secrets.token_hex(4)}.partial", secrets.token_hex(16)
+        probe.write_text(word)
+        try:
+            found = self.client.sync(self.client._run, remote.report, str(probe), callback_timeout=START)
+        except TimeoutError:
+            raise ClusterLost(f"the workers do not answer; go on with: ibpdist resume {run}") from None
+        finally:
+            probe.unlink(missing_ok=True)
+        _refuse_blind(run, found, word)
+        _refuse_mixed(found, tell)
+        if not all(facts["malloc"] for facts in found.values()):
+            settings = " ".join(f"{name}={value}" for name, value in remote.MALLOC.items())
+            tell(f"workers run up to three times slower than they could; start them with {settings}")
+
+
+@contextmanager
+def local(workers: int, memory: int | None = None, patience: Patience | None = None) -> Iterator[Cluster]:
+    """So many processes of one thread on this machine, reachable from this machine only."""
+    _refuse_in_child()
+    with dask.config.set(SETTINGS):
+        hosted: Any = _local_cluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            memory_limit=memory or "auto",
+            silence_logs=logging.CRITICAL,
+        )
+    try:
+        with _client(hosted, workers) as client:
+            yield Cluster(client, workers, patience or Patience())
+    finally:
+        with suppress(Exception):
+            hosted.close(timeout=10)
+
+
+@contextmanager
+def attached(address: str, patience: Patience | None = None) -> Iterator[Cluster]:
+    """The workers of a scheduler that runs already."""
+    with _client(address, 1) as client:
+        size = len(client.sync(client.scheduler.identity, callback_timeout=START)["workers"])
+        yield Cluster(client, size, patience or Patience())
+
+
+@contextmanager
+def _client(target: Any, workers: int) -> Iterator[Any]:
+    try:
+        client = _new_client(target, timeout=START, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise ClusterLost(f"scheduler {target}: cannot be reached: {error}") from error
+    try:
+        client.wait_for_workers(workers, timeout=START)
+        yield client
+    except TimeoutError:
+        raise ClusterLost(f"{workers} workers were asked for and did not start within {START:g} s") from None
+    finally:
+        with suppress(Exception):
+            client.close(timeout=5)
+
+
+def _refuse_blind(run: Path, found: dict[str, Any], word: str) -> None:
+    for address, facts in found.items():
+        if facts["probe"] != word:
+            raise StorageError(
+                f"{run}: worker {address} does not see what is written there ({facts['probe'][:80]}); "
+                "put the run and the data on storage that all workers share"
+            )
+
+
+def _refuse_mixed(found: dict[str, Any], tell: Callable[[str], None]) -> None:
+    """The bits depend on kernels and versions: workers that differ would give neither result."""
+    for what in ("kernels", "versions"):
+        kinds = {str(facts[what]): address for address, facts in found.items()}
+        if len(kinds) > 1:
+            (one, first), (other, second) = list(kinds.items())[:2]
+            raise UsageError(
+                f"workers {first} and {second} have different {what} ({one}; {other}): "
+                "use workers that are alike, or set OPENBLAS_CORETYPE alike for all of them"
+            )
+    ours = sorted({(lib["internal_api"], lib["architecture"]) for lib in kernels()})
+    if any([tuple(pair) for pair in facts["kernels"]] != ours for facts in found.values()):
+        tell("workers have other BLAS kernels than this process; the result is reproducible on them only")
+
+
+def _refuse_in_child() -> None:
+    """A script that starts workers is run again by each of them, up to the same line."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise UsageError(
+            'put the call of fit under `if __name__ == "__main__":`, since workers import the script'
+        )
