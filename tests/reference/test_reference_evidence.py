@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import beta, multivariate_normal, norm
 
 from tests.support.reference import (
     bound,
@@ -22,6 +22,7 @@ from tests.support.reference import (
     log_p_x_given_z_normal,
     random_state,
     sweep,
+    tail_rate,
     update_dictionary,
     update_tau,
 )
@@ -98,7 +99,7 @@ def test_weights_integrated_out_equal_adaptive_quadrature():
         epsrel=1e-11,
     )[0]
     z = np.ones((1, 1))
-    assert log_p_x_given_z_normal(x, mask, z, PSI, S[:1], 80) == pytest.approx(np.log(value), abs=1e-6)
+    assert log_p_x_given_z_normal(x, mask, z, PSI, S[:1]) == pytest.approx(np.log(value), abs=1e-7)
     assert log_p_x_given_z_normal(x, mask, 0 * z, PSI, S[:1]) == log_p_x_given_y(x, mask, 0 * z, PSI, S[:1])
 
 
@@ -128,7 +129,7 @@ def test_evidence_of_the_buffet_equals_sampling(rows):
     x, mask = problem(rows, 6, missing=True)
     mass = 0.6
     values = []
-    for _ in range(8000):
+    for _ in range(4000):
         y = buffet(rows, mass, rng)
         values.append(exp(log_p_x_given_y(x, mask, y, PSI, np.full(y.shape[1], 1.3))))
     error = np.std(values) / np.sqrt(len(values))
@@ -198,12 +199,12 @@ def test_bound_is_below_the_evidence(prior, weights, missing, shape):
         MASS,
         log_p_finite if prior == "finite" else log_p_sticks,
         weights,
-        nodes=40,
+        nodes=20,
     )
     for seed in range(30):
         state = at_problem(seed, prior, weights, missing, *shape)
         assert bound(state) < exact
-    best = max(bound(optimised(at_problem(seed, prior, weights, missing, *shape))) for seed in range(4))
+    best = max(bound(optimised(at_problem(seed, prior, weights, missing, *shape))) for seed in range(2))
     assert exact - 3 < best < exact
 
 
@@ -215,21 +216,23 @@ def test_bound_with_tail_is_below_the_evidence_of_the_buffet(log_off):
         state = at_problem(seed, "sticks", "unit", "masked", 3, 2, log_off)
         state = replace(state, s=np.full(2, 1.3), mass=0.6, tail=True)
         assert bound(state) < exact
-        if seed < 4:
+        if seed < 2:
             assert exact - 4 < bound(optimised(state)) < exact
 
 
 def test_bound_without_tail_can_exceed_the_evidence_of_the_buffet():
-    """Erratum E11: X = 0, mass 3, K = 1: "bound" -6.154 above the exact -7.576; -8.95 with the tail."""
+    """Erratum E11: X = 0, mass 3, K = 1: "bound" -6.154 above the exact -7.576; -8.95 with E h_N(pi)."""
     x, mask, psi = np.zeros((2, 3)), np.ones((2, 3), dtype=bool), np.full(3, 0.6)
     exact = log_evidence_ibp(x, mask, psi, 1.3, 3.0)
     assert exact == pytest.approx(-7.576, abs=5e-4)
     state = random_state(0, 2, 1, 3, "sticks")
     state = replace(state, x=x, mask=mask, psi=psi, s=np.array([1.3]), mass=3.0)
-    without = bound(optimised(replace(state, tail=False), 60))
-    within = bound(optimised(state, 60))
-    print(without, within)
-    assert without == pytest.approx(-6.154, abs=5e-4)
-    assert within < exact < without
+    without = optimised(replace(state, tail=False), 30)
+    assert bound(without) == pytest.approx(-6.154, abs=5e-4)
+    law = beta(*without.tau[0])
+    mean_rate = quad(lambda p: tail_rate(p, 2) * law.pdf(p), 0, 1)[0]
+    assert bound(without) - 3 * mean_rate == pytest.approx(-8.95, abs=5e-3)
+    with_tail = bound(replace(without, tail=True))
+    assert with_tail < bound(without) - 3 * mean_rate < bound(optimised(state, 30)) < exact
     truncated = log_evidence(x, mask, psi, np.array([1.3]), 3.0, log_p_sticks)
-    assert without < truncated
+    assert exact < bound(without) < truncated

@@ -1,7 +1,7 @@
 """The reference's updates: never down, and no slope left in the block that was updated."""
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -78,9 +78,10 @@ def test_entry_update_is_the_maximum(prior, weights, missing):
 def test_mode_is_the_better_of_the_two(prior, weights, missing):
     """At the new q(w | z = 1) of the entry, with z certain."""
     state = random_state(32, prior=prior, weights=weights, missing=missing)
+    likely = replace(state, tau=np.tile([50.0, 1.0], (len(state.tau), 1)))
     seen = set()
-    for n, k in np.ndindex(*state.nu.shape):
-        new = update_entry(state, n, k, "mode")
+    for at, n, k in product((state, likely), range(len(state.x)), range(len(state.tau))):
+        new = update_entry(at, n, k, "mode")
         other = new.nu.copy()
         other[n, k] = 1 - other[n, k]
         assert bound(new) >= bound(replace(new, nu=other))

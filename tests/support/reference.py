@@ -49,7 +49,7 @@ Updates
     mass_factor(tau, rows, prior, tail, shape=1, rate=0.1) -> Gamma (shape, rate); update_mass(state)
 
 Exact evidence of tiny problems
-    log_evidence(x, mask, psi, s, mass, prior=log_p_finite | log_p_sticks, weights, nodes=24)
+    log_evidence(x, mask, psi, s, mass, prior=log_p_finite | log_p_sticks, weights, nodes=30)
     log_evidence_ibp(x, mask, psi, s: float, mass)         N <= 3, unit weights
     log_p_finite(z, mass), log_p_sticks(z, mass), log_p_sticks_quadrature(z, mass) (K <= 2)
     log_p_x_given_y(x, mask, y, psi, s), log_p_x_given_z_normal(x, mask, z, psi, s, nodes)
@@ -86,6 +86,7 @@ from tests.support.reference_evidence import (
     log_p_sticks_quadrature,
     log_p_x_given_y,
     log_p_x_given_z_normal,
+    weight_nodes,
 )
 from tests.support.reference_model import (
     Floats,
@@ -108,6 +109,8 @@ from tests.support.reference_sticks import (
     exact_log_off,
     finite_log_off,
     finite_log_on,
+    integral,
+    integral_nodes,
     mean_prevalence,
     multinomial_log_off,
     multinomial_sticks,
@@ -164,6 +167,8 @@ __all__ = [
     "finite_log_on",
     "finite_tau",
     "gram",
+    "integral",
+    "integral_nodes",
     "likelihood",
     "linear",
     "log_evidence",
@@ -208,6 +213,7 @@ __all__ = [
     "update_noise",
     "update_scale",
     "update_tau",
+    "weight_nodes",
     "weights",
     "z_entropy",
     "z_prior",

@@ -6,8 +6,6 @@ pi_k = v_1 ... v_k. Equations are those of vibp sections 2 and 3.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import count
 from math import exp, expm1, inf, log, log1p
 
 import numpy as np
@@ -76,82 +74,65 @@ def multinomial_log_off(tau: Floats, q: Floats | None = None) -> Floats:
 # --- series, convex bound (3.4), Taylor interval (3.3) ---
 
 
-@lru_cache(maxsize=100_000)
-def log_gamma_difference(x: float, b: float) -> float:
+def log_gamma_difference(x: Floats, b: float) -> Floats:
     """log Gamma(x + b) - log Gamma(x), without the cancellation of two logs of Gamma."""
-    shift = 0.0
-    while x < 30:
-        shift -= log1p(b / x)
-        x += 1
+    steps = np.arange(max(0, int(31 - np.min(x, initial=31))))
+    shift = -np.log1p(b / np.add.outer(x, steps)).sum(axis=-1)
+    x = x + len(steps)
 
-    def rest(t: float) -> float:
-        return 1 / (12 * t) - 1 / (360 * t**3) + 1 / (1260 * t**5) - 1 / (1680 * t**7) + 1 / (1188 * t**9)
+    def rest(t: Floats) -> Floats:
+        r = 1 / t
+        return r * (1 / 12 - r**2 * (1 / 360 - r**2 * (1 / 1260 - r**2 * (1 / 1680 - r**2 / 1188))))
 
-    return shift + (x - 0.5) * log1p(b / x) + b * log(x + b) - b + rest(x + b) - rest(x)
-
-
-def log_moment(tau: Floats, s: float) -> float:
-    """log E pi^s for pi the product of independent Beta(tau_m), any real s >= 0."""
-    return sum(
-        log_gamma_difference(float(one), float(two)) - log_gamma_difference(float(one) + s, float(two))
-        for one, two in tau
-    )
+    return shift + (x - 0.5) * np.log1p(b / x) + b * np.log(x + b) - b + rest(x + b) - rest(x)
 
 
-def moment_slopes(tau: Floats, s: float) -> Floats:
-    """(K, 2) derivatives of log_moment with respect to tau."""
-    out = np.zeros(tau.shape)
-    for k, (one, two) in enumerate(tau):
-        both = digamma(one + two) - digamma(one + two + s)
-        out[k] = digamma(one + s) - digamma(one) + both, both
-    return out
+def log_moment(tau: Floats, s: Floats) -> Floats:
+    """log E pi^s for pi the product of independent Beta(tau_m), every real s >= 0 (any shape)."""
+    total = np.zeros(np.shape(s))
+    for one, two in tau:
+        total = total + log_gamma_difference(np.float64(one), two) - log_gamma_difference(one + s, two)
+    return total
 
 
-def tail_nodes(tau: Floats, start: float) -> list[tuple[float, float]]:
-    """(s, weight) such that sum weight E pi^s is the integral of E pi^s / s over s > start.
+def integral_nodes(tau: Floats, start: float) -> tuple[Floats, Floats]:
+    """s and weights such that sum weights E pi^s is the integral of E pi^s / s over s > start.
 
     With s = start e^u the integrand is E pi^s; 24 Gauss-Legendre nodes on each unit of u, until
-    what is left no longer counts.
+    it has fallen by a factor e^45.
     """
-    nodes: list[tuple[float, float]] = []
-    total = 0.0
-    for left in count():
-        if left > 600:
+    first, units = log_moment(tau, np.float64(start)), 1
+    while log_moment(tau, np.float64(start * exp(units))) > first - 45:
+        units += 1
+        if units > 600:
             raise ValueError("the sticks are too close to one for this integral")
-        piece = [
-            (start * exp(left + (node + 1) / 2), weight / 2)
-            for node, weight in zip(NODES, NODE_WEIGHTS, strict=True)
-        ]
-        value = sum(weight * exp(log_moment(tau, s)) for s, weight in piece)
-        nodes, total = nodes + piece, total + value
-        if value <= 1e-18 * total or total == 0:
-            return nodes
-    return nodes
+    u = (np.arange(units)[:, None] + (NODES + 1) / 2).ravel()
+    return start * np.exp(u), np.tile(NODE_WEIGHTS / 2, units)
 
 
-def integral_tail(tau: Floats, start: float) -> float:
+def integral(tau: Floats, start: float) -> float:
     """The integral of E pi^s / s over s > start."""
-    return sum(weight * exp(log_moment(tau, s)) for s, weight in tail_nodes(tau, start))
+    s, weights = integral_nodes(tau, start)
+    return float((weights * np.exp(log_moment(tau, s))).sum())
 
 
 def series(tau: Floats, terms: int) -> float:
     """- sum_{r <= terms} E pi^r / r, which is above E log(1 - pi)."""
-    return -sum(exp(log_moment(tau, r)) / r for r in range(1, terms + 1))
+    r = np.arange(1.0, terms + 1)
+    return -float((np.exp(log_moment(tau, r)) / r).sum())
 
 
 def convex_log_off(tau: Floats, terms: int = 50) -> Floats:
     """(K,) lower bound of E log(1 - pi_k): `terms` exact terms and the integral bound of the rest."""
-    return np.array(
-        [series(tau[:k], terms) - integral_tail(tau[:k], terms + 0.5) for k in range(1, len(tau) + 1)]
-    )
+    return np.array([series(tau[:k], terms) - integral(tau[:k], terms + 0.5) for k in range(1, len(tau) + 1)])
 
 
 def convex_log_off_above(tau: Floats, terms: int = 50) -> Floats:
     """(K,) upper bound of E log(1 - pi_k), the other end of the interval of 3.4."""
     out = np.zeros(len(tau))
     for k in range(1, len(tau) + 1):
-        first = exp(log_moment(tau[:k], terms + 1)) / (terms + 1)
-        out[k - 1] = series(tau[:k], terms) - integral_tail(tau[:k], terms + 1.0) - first / 2
+        first = exp(log_moment(tau[:k], np.float64(terms + 1))) / (terms + 1)
+        out[k - 1] = series(tau[:k], terms) - integral(tau[:k], terms + 1.0) - first / 2
     return out
 
 
@@ -160,7 +141,7 @@ def exact_log_off(tau: Floats, terms: int = 300) -> Floats:
     out = convex_log_off_above(tau, terms)
     s = terms + 1.0
     for k in range(1, len(tau) + 1):
-        f = exp(log_moment(tau[:k], s)) / s
+        f = exp(log_moment(tau[:k], np.float64(s))) / s
         slope = sum(digamma(one + s) - digamma(one + two + s) for one, two in tau[:k]) - 1 / s
         out[k - 1] += f * slope / 12
     return out
@@ -174,7 +155,7 @@ def taylor_log_off(tau: Floats, terms: int) -> tuple[Floats, Floats]:
         floors = [int(two) for _, two in tau[:k]]
         if sum(floors) == 0:
             continue
-        log_factor = sum(log_gamma_difference(float(tau[i, 0]), float(floors[i])) for i in range(k))
+        log_factor = sum(log_gamma_difference(tau[i, 0], floors[i]) for i in range(k))
         lower[k - 1] = upper[k - 1] - exp(log_factor + log_hurwitz_zeta(1.0 + sum(floors), terms + 1.0))
     return lower, upper
 
@@ -253,11 +234,16 @@ def conjugate_gradient(tau: Floats, target: Floats) -> Floats:
 
 
 def convex_gradient(tau: Floats, terms: int) -> Floats:
-    """(K, 2) gradient of the last entry of `convex_log_off`."""
-    nodes = [(float(r), 1 / r) for r in range(1, terms + 1)] + tail_nodes(tau, terms + 0.5)
+    """(K, 2) gradient of the last entry of `convex_log_off`: sum of E pi^s times that of its log."""
+    r = np.arange(1.0, terms + 1)
+    s, weights = integral_nodes(tau, terms + 0.5)
+    s, weights = np.concatenate([r, s]), np.concatenate([1 / r, weights])
+    share = weights * np.exp(log_moment(tau, s))
     out = np.zeros(tau.shape)
-    for s, weight in nodes:
-        out -= weight * exp(log_moment(tau, s)) * moment_slopes(tau, s)
+    for k, (one, two) in enumerate(tau):
+        both = digamma(one + two) - digamma(one + two + s)
+        out[k, 0] = -(share * (digamma(one + s) - digamma(one) + both)).sum()
+        out[k, 1] = -(share * both).sum()
     return out
 
 

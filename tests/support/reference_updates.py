@@ -153,8 +153,7 @@ def maximise_sticks(
         slopes = stick_gradient(at, on, rows, mass, kind, terms, tail) * at
         return -stick_objective(at, on, rows, mass, kind, terms, tail), -slopes.ravel()
 
-    options = {"maxiter": 500, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(negative, np.log(tau).ravel(), jac=True, method="L-BFGS-B", options=options)
+    found = minimize(negative, np.log(tau).ravel(), jac=True, method="BFGS", options={"gtol": 1e-9})
     return np.exp(found.x).reshape(tau.shape)
 
 
