@@ -40,9 +40,8 @@ def predictor_of(result: xr.DataTree) -> Predictor:
     if system.observation != "gaussian":
         raise UsageError(f"{system.name}: rows of {system.observation} observations cannot be scored yet")
     params = result["params"].to_dataset()
-    return predictor(
-        {str(name): np.asarray(values) for name, values in params.data_vars.items()}, system.weights
-    )
+    named = {str(name): np.asarray(held.values) for name, held in params.variables.items()}
+    return predictor(named, system.weights)
 
 
 def source_of(data: object, columns: int) -> Source:

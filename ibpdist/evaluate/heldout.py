@@ -1,0 +1,220 @@
+"""The held-out score of a fit: nats per hidden cell, given the visible cells of the same row.
+
+Two protocols. New rows: some columns are visible, the others hidden. The rows of the fit: the
+cells that the fit did not see are hidden, all others visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from ibpdist.data._base import Chunk, Source
+from ibpdist.errors import InputError, UsageError
+from ibpdist.evaluate.chunks import over_chunks, threads_for
+from ibpdist.evaluate.exact import enumerable, exact
+from ibpdist.evaluate.fitted import Run, predictor_of, result_of, source_of, spec_of
+from ibpdist.evaluate.predict import Predictor
+from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
+from ibpdist.progress import Count
+
+ESTIMATES = ("plug_in", "variance")
+"""Taking the mean of the dictionary for the dictionary, and with its variance under q."""
+
+NEGLIGIBLE = 1e-3
+"""Expected number of idle features in a row that may be left out; it bounds what they add to its evidence."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Which cells of a chunk are visible and which hidden, and that in words."""
+
+    cells: Callable[[Chunk], tuple[Mask, Mask]]
+    words: str
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A predictor and how its patterns of features are summed."""
+
+    of: Predictor
+    exact: bool
+    words: str
+    plan: Sampling
+
+    def __call__(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
+        """Scores of rows, plug-in and with variance."""
+        rows = x.astype(float)
+        if not self.exact:
+            return sampled(self.of, rows, visible, hidden, self.plan, start)
+        zero = np.zeros(len(rows))
+        plug, full = (exact(of, rows, visible, hidden) for of in (self.of.plug_in(), self.of))
+        return Sampled(plug, zero), Sampled(full, zero)
+
+
+def evaluate(
+    run: Run,
+    data: object = None,
+    *,
+    visible: ArrayLike = "even",
+    chains: int = 8,
+    draws: int = 25,
+    seed: int = 0,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    progress: Count | None = None,
+) -> xr.Dataset:
+    """Score a fit on new rows, or without `data` on the cells held out from it.
+
+    `visible` is "even", "odd", one flag a column, or "fitted" when `data` are those of the fit:
+    then the cells that it saw. The result has, by `estimate`, the score in nats per hidden
+    cell, its Monte Carlo error (zero when patterns are enumerated), and the same for each row.
+    `workers` are threads. `summary` puts a score in words.
+    """
+    result = result_of(run)
+    of = predictor_of(result)
+    if data is None or (isinstance(visible, str) and visible == "fitted"):
+        source, protocol = _own_rows(result, data)
+    else:
+        source, protocol = source_of(data, len(of.noise)), columns_visible(visible, len(of.noise))
+    threads = threads_for(source, workers, serial, scheduler)
+    return score(of, source, protocol, Sampling(chains, draws, seed), threads=threads, progress=progress)
+
+
+def score(
+    of: Predictor,
+    source: Source,
+    protocol: Protocol,
+    plan: Sampling | None = None,
+    *,
+    threads: int = 1,
+    progress: Count | None = None,
+) -> xr.Dataset:
+    """Score a predictor on the rows of a source."""
+    scorer, cells, parts = scorer_of(of, plan or Sampling()), [], []
+
+    def one(index: int) -> tuple[NDArray[np.int_], tuple[Sampled, Sampled]]:
+        chunk = source.read(index)
+        visible, hidden = protocol.cells(chunk)
+        return hidden.sum(1), scorer(chunk.x, visible, hidden, chunk.start)
+
+    for index, (hidden, part) in enumerate(over_chunks(one, source.chunks, threads)):
+        cells.append(hidden)
+        parts.append(part)
+        if progress:
+            progress(source.bounds(index)[1], source.rows)
+    counts = np.concatenate(cells)
+    if not counts.sum():
+        raise UsageError("no cell is hidden, so there is nothing to score; hide some columns")
+    return _dataset(_stacked(parts), counts, {"method": scorer.words, "protocol": protocol.words})
+
+
+def columns_visible(visible: ArrayLike, columns: int) -> Protocol:
+    """The protocol for new rows: visible columns are "even", "odd", or one flag a column."""
+    if isinstance(visible, str):
+        if visible not in ("even", "odd"):
+            raise UsageError(f"visible is {visible!r}; expected even, odd or one flag for each column")
+        shown = np.arange(columns) % 2 == (visible == "odd")
+        words = f"{visible} columns visible, the others hidden"
+    else:
+        shown = np.asarray(visible, dtype=bool)
+        words = f"{int(shown.sum())} of {columns} columns visible, the others hidden"
+    if shown.shape != (columns,):
+        raise UsageError(f"visible has {shown.size} flags, expected one for each of {columns} columns")
+
+    def cells(chunk: Chunk) -> tuple[Mask, Mask]:
+        observed = _observed(chunk)
+        return observed & shown, observed & ~shown
+
+    return Protocol(cells, words)
+
+
+def scorer_of(of: Predictor, plan: Sampling) -> Scorer:
+    """Enumerate when there are few features, without idle ones if they cannot matter; else draw."""
+    dropped = ""
+    if not enumerable(of):
+        idle = ~of.active
+        mass = float(expit(of.log_odds[idle]).sum())
+        if idle.any() and mass <= NEGLIGIBLE:
+            dropped = f", without {int(idle.sum())} idle features ({mass:.1g} expected in a row)"
+            of = of.select(np.flatnonzero(of.active))
+    if enumerable(of):
+        return Scorer(of, True, f"exact over {2**of.features:,} patterns of features{dropped}", plan)
+    words = f"{plan.chains} annealed chains of {plan.draws} draws a row, {of.features} features{dropped}"
+    return Scorer(of, False, words, plan)
+
+
+def summary(scored: xr.Dataset) -> str:
+    """The score in words."""
+    rows, cells = int((scored.cells > 0).sum()), int(scored.cells.sum())
+    lines = [
+        f"held-out score: {_number(scored, 'variance')} nats per hidden cell",
+        f"the mean of the features taken for the features: {_number(scored, 'plug_in')}",
+        f"{cells:,} hidden cells in {rows:,} rows: {scored.attrs['protocol']}",
+        scored.attrs["method"],
+    ]
+    return "\n".join(lines)
+
+
+def _number(scored: xr.Dataset, estimate: str) -> str:
+    one = scored.sel(estimate=estimate)
+    error = f" +- {float(one.error):.4f} (Monte Carlo)" if float(one.error) else ""
+    return f"{float(one.score):.4f}{error}"
+
+
+def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
+    """The data of the fit, and as hidden cells those that it did not see."""
+    from ibpdist.data.splits import held
+
+    spec = spec_of(result)
+    if not spec.holdout:
+        raise UsageError("the fit saw every cell, so none is held out; give new rows, or fit with a holdout")
+    source = source_of(spec.data if data is None else data, int(result["params"].sizes["column"]))
+    seen = held(source, spec.holdout)
+    if seen.fingerprint != result.attrs["fingerprint"]:
+        raise InputError("these are not the data of the fit: their fingerprints differ", file=spec.data)
+
+    def cells(chunk: Chunk) -> tuple[Mask, Mask]:
+        visible = _observed(seen.read(chunk.index))
+        return visible, _observed(chunk) & ~visible
+
+    return source, Protocol(cells, f"{spec.holdout:g} of the columns hidden in the last half of the rows")
+
+
+def _observed(chunk: Chunk) -> Mask:
+    return np.ones(chunk.x.shape, dtype=bool) if chunk.observed is None else chunk.observed
+
+
+def _stacked(parts: list[tuple[Sampled, Sampled]]) -> dict[str, NDArray[np.float64]]:
+    """(estimate, row) scores and errors of all chunks."""
+    return {
+        name: np.concatenate([[getattr(one, name) for one in part] for part in parts], axis=1)
+        for name in ("score", "error")
+    }
+
+
+def _dataset(
+    rows: dict[str, NDArray[np.float64]], cells: NDArray[np.int_], attrs: dict[str, str]
+) -> xr.Dataset:
+    total = cells.sum()
+    by_row = ("estimate", "row")
+    held = {
+        "score": ("estimate", rows["score"].sum(1) / total),
+        "error": ("estimate", np.sqrt((rows["error"] ** 2).sum(1)) / total),
+        "row_score": (by_row, rows["score"]),
+        "row_error": (by_row, rows["error"]),
+        "cells": ("row", cells),
+    }
+    units = {"units": "nats per hidden cell"}
+    made = xr.Dataset(held, {"estimate": list(ESTIMATES)}, attrs)
+    made.score.attrs.update(units)
+    return made

@@ -1,0 +1,214 @@
+"""Features of new rows under the parameters of a fit, chunk by chunk and out of core.
+
+The local step of the algorithm is repeated with the parameters fixed. It starts hot (the noise
+times 64, 32, .. 2, math/starts.md F), so that rows do not stay where they happen to start, and
+ends when no entry changes any more. Samplers give the mean of their draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist import catalog
+from ibpdist.algorithms._base import Named, Parallel
+from ibpdist.data import files, zarrs
+from ibpdist.data._base import Labels, Source
+from ibpdist.data.labels import RowLabels
+from ibpdist.draws import Draws
+from ibpdist.evaluate.chunks import over_chunks, threads_for
+from ibpdist.evaluate.fitted import Run, result_of, source_of, spec_of
+from ibpdist.observations._base import RowState
+from ibpdist.progress import Count
+from ibpdist.structs import replace
+
+TOLERANCE = 1e-5
+LIMIT = 500
+"""Most passes over a chunk."""
+
+_INNER = 4
+_HEATS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0)
+_BURN, _KEEP = 20, 100
+MARKER = "z/zarr.json"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is found for the rows from `start` on: arrays with dims (row, feature), and labels."""
+
+    start: int
+    found: Named
+    coords: dict[str, Labels]
+
+
+@dataclass(frozen=True)
+class Inference:
+    """An algorithm with the parameters of a fit."""
+
+    algorithm: Parallel
+    params: Any
+    seed: int = 0
+    tolerance: float = TOLERANCE
+
+    def rows(self, source: Source, index: int) -> Rows:
+        """z (and w) of the rows of a chunk."""
+        chunk = source.read(index)
+        state = self.algorithm.start(chunk, self.params, Draws(self.seed))
+        for step, heat in enumerate(_HEATS, start=1):
+            hot = _heated(self.params, heat)
+            state, _ = self.algorithm.local(chunk, state, hot, Draws(self.seed, step))
+        state = self._converged(chunk, state) if self.algorithm.monotone() else self._mean(chunk, state)
+        named = self.algorithm.describe_rows(state, self.params)
+        turned: Named = {
+            name: (("row", "feature"), np.ascontiguousarray(table.T)) for name, (_, table) in named.items()
+        }
+        return Rows(chunk.start, turned, source.row_coords(index))
+
+    def _steps(self, chunk: Any, state: RowState, count: int) -> Iterator[RowState]:
+        for step in range(len(_HEATS) + 1, len(_HEATS) + 1 + count):
+            state, _ = self.algorithm.local(chunk, state, self.params, Draws(self.seed, step))
+            yield state
+
+    def _converged(self, chunk: Any, state: RowState) -> RowState:
+        for new in self._steps(chunk, state, LIMIT):
+            before, state = state, new
+            if _change(before, state) < self.tolerance:
+                break
+        return state
+
+    def _mean(self, chunk: Any, state: RowState) -> RowState:
+        """Mean of z over draws, and of w over the draws that have the feature."""
+        z, y = np.zeros(state.z.shape), np.zeros(state.w.shape)
+        for at, drawn in enumerate(self._steps(chunk, state, _BURN + _KEEP)):
+            if at >= _BURN:
+                z += drawn.z
+                y += drawn.z * drawn.w if drawn.w.size else 0
+        w = np.divide(y, z, out=np.zeros_like(y), where=z > 0) if y.size else y
+        return replace(state, z=(z / _KEEP).astype(state.z.dtype), w=w.astype(state.w.dtype))
+
+
+def transform(
+    run: Run,
+    data: object,
+    out: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    tolerance: float = TOLERANCE,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    progress: Count | None = None,
+) -> xr.Dataset:
+    """z (row, feature) of new rows (E z, or the share of draws), and w where rows have weights.
+
+    Features are those of the result, in its order. With `out` they are written to a Zarr store,
+    chunk by chunk, and read from there when they are used. `workers` are threads.
+    """
+    result = result_of(run)
+    source = source_of(data, int(result["params"].sizes["column"]))
+    inference, attrs = inference_of(result, tolerance), _attributes(result, source)
+    threads = threads_for(source, workers, serial, scheduler)
+    parts = over_chunks(lambda index: inference.rows(source, index), source.chunks, threads)
+    with closing(parts):
+        found = _counted(parts, source.rows, progress)
+        if out is None:
+            return _in_memory(list(found), attrs)
+        _write(Path(out), found, source, attrs, overwrite)
+    written: xr.Dataset = xr.open_zarr(out, consolidated=False)
+    return written
+
+
+def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference:
+    """The algorithm of a result with its parameters."""
+    from ibpdist.runs.result import params_of
+
+    spec = spec_of(result)
+    algorithm = catalog.build(spec.system, spec.truncation, inner=_INNER, settings=spec.set)
+    return Inference(algorithm, params_of(result), spec.seed, tolerance)
+
+
+def _heated(params: Any, heat: float) -> Any:
+    """Parameters with more noise; as they are when the observation has none."""
+    if not hasattr(params.observation, "noise"):
+        return params
+    return replace(params, observation=replace(params.observation, noise=heat * params.observation.noise))
+
+
+def _change(before: RowState, now: RowState) -> float:
+    """Largest change of an entry of z, or of z w as a share of the largest w."""
+    if not now.z.size:
+        return 0.0
+    change = float(np.abs(now.z - before.z).max())
+    if not now.w.size:
+        return change
+    largest = max(float(np.abs(now.w).max()), 1.0)
+    return max(change, float(np.abs(now.z * now.w - before.z * before.w).max()) / largest)
+
+
+def _attributes(result: xr.DataTree, source: Source) -> dict[str, Any]:
+    return {
+        "schema": "ibpdist.features/1",
+        "system": str(result.attrs["system"]),
+        "fit_fingerprint": str(result.attrs["fingerprint"]),
+        "data_fingerprint": source.fingerprint,
+    }
+
+
+def _counted(parts: Iterator[Rows], rows: int, progress: Count | None) -> Iterator[Rows]:
+    for part in parts:
+        yield part
+        if progress:
+            progress(part.start + len(part.found["z"][1]), rows)
+
+
+def _in_memory(parts: list[Rows], attrs: dict[str, Any]) -> xr.Dataset:
+    held = {
+        name: (dims, np.concatenate([part.found[name][1] for part in parts]))
+        for name, (dims, _) in parts[0].found.items()
+    }
+    coords = {
+        name: ("row", np.concatenate([part.coords[name] for part in parts])) for name in parts[0].coords
+    }
+    return xr.Dataset(held, coords, attrs)
+
+
+def _write(out: Path, parts: Iterator[Rows], source: Source, attrs: dict[str, Any], overwrite: bool) -> None:
+    """Build the store under a hidden name and rename it when it is complete."""
+    files.refuse_existing(out, overwrite, MARKER)
+    with files.staged(out) as staging, files.storage_errors(out):
+        group = zarrs.new_group(staging)
+        labels, (first, last) = RowLabels(group), source.bounds(0)
+        for part in parts:
+            if part.start == 0:
+                _lay_out(group, part.found, source.rows, last - first)
+            labels.write(part.start, part.coords, last - first)
+            for name, (_, values) in part.found.items():
+                group[name][part.start : part.start + len(values)] = values
+        for name in part.found:
+            group[name].attrs.update(_coordinates(labels))
+        group.attrs.update(attrs)
+        files.publish(staging, out, overwrite)
+
+
+def _lay_out(group: Any, found: Named, rows: int, chunk: int) -> None:
+    for name, (dims, values) in found.items():
+        group.create_array(
+            name,
+            shape=(rows, values.shape[1]),
+            chunks=(chunk, max(1, values.shape[1])),
+            dtype=values.dtype,
+            fill_value=np.nan,
+            dimension_names=list(dims),
+            config={"write_empty_chunks": True},
+        )
+
+
+def _coordinates(labels: RowLabels) -> dict[str, str]:
+    names = [name for name in labels.stored if name != "row"]
+    return {"coordinates": " ".join(names)} if names else {}

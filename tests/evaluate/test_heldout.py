@@ -1,0 +1,206 @@
+"""The held-out score: protocols, the score of the truth, and what is refused."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.stats import norm
+
+import ibpdist as ibp
+from ibpdist.data.arrays import ArrayData
+from ibpdist.data.synthetic import synthesise, synthetic
+from ibpdist.errors import InputError, UsageError
+from ibpdist.evaluate.exact import enumerable, exact
+from ibpdist.evaluate.heldout import columns_visible, evaluate, score, scorer_of, summary
+from ibpdist.evaluate.predict import predictor
+from ibpdist.evaluate.sampled import Sampling
+from tests.support.predictive import log_predictive, make_predictor, rows_of
+
+
+def truth_of(data):
+    """The predictor that knows the planted truth."""
+    named = {name: data[name].values for name in ("prevalence", "noise")}
+    return predictor(named | {"mean": data.dictionary.values}, data.attrs["weights"])
+
+
+@pytest.mark.parametrize("kind", ["linear-gaussian", "factor-analysis"])
+def test_the_truth_scores_what_a_plain_sum_gives(kind):
+    data = synthetic(kind, 40, 8, 3, 0.5, seed=2, missing=0.2, dtype="float64")
+    of, visible = truth_of(data), np.arange(8) % 2 == 0
+    found = score(of, ArrayData(data.x.values), columns_visible("even", 8))
+    observed = ~np.isnan(data.x.values)
+    rows = [
+        log_predictive(of, np.nan_to_num(x), seen & visible, seen & ~visible)
+        if (seen & ~visible).any()
+        else 0
+        for x, seen in zip(data.x.values, observed, strict=True)
+    ]
+    for estimate in ("plug_in", "variance"):
+        one = found.sel(estimate=estimate)
+        np.testing.assert_allclose(one.row_score, rows, rtol=1e-10, atol=1e-12)
+        assert float(one.score) == pytest.approx(np.sum(rows) / observed[:, ~visible].sum(), rel=1e-12)
+        assert float(one.error) == 0
+    np.testing.assert_array_equal(found.cells, observed[:, ~visible].sum(1))
+
+
+def test_the_truth_scores_minus_the_conditional_entropy():
+    # With all features known to be on or off the hidden cells are normal given nothing else.
+    data = synthetic("linear-gaussian", 3000, 10, 2, 0.5, seed=1, dtype="float64")
+    certain = predictor(
+        {"mean": data.dictionary.values, "noise": 0.5, "prevalence": np.array([1.0, 0.0])}, "unit"
+    )
+    x = data.dictionary.values[0] + np.sqrt(0.5) * np.random.default_rng(0).normal(size=(3000, 10))
+    found = score(certain, ArrayData(x), columns_visible("odd", 10))
+    entropy = norm(scale=np.sqrt(0.5)).entropy()
+    assert float(found.score[0]) == pytest.approx(-entropy, abs=4 * np.sqrt(0.5 / (3000 * 5)))
+
+
+def test_a_better_model_scores_better():
+    data = synthetic("images", 400, seed=3)
+    source, protocol = ArrayData(data.x.values), columns_visible("even", 36)
+    true = truth_of(data)
+    rng = np.random.default_rng(0)
+    worse = predictor(
+        {
+            "mean": data.dictionary.values + 0.4 * rng.normal(size=(4, 36)),
+            "noise": 0.25,
+            "prevalence": np.full(4, 0.5),
+        }
+    )
+    best, other, none = (
+        float(score(of, source, protocol).score[0])
+        for of in (true, worse, true.select(np.array([], dtype=int)))
+    )
+    assert best > other + 0.02
+    assert best > none + 0.05
+
+
+def test_variance_helps_when_the_dictionary_is_uncertain():
+    # Rows made with dictionaries drawn from q: the variance is then the truth.
+    of = make_predictor(3, 30, seed=4, groups=1)
+    rng = np.random.default_rng(5)
+    z = rng.random((300, 3)) < 1 / (1 + np.exp(-of.log_odds))
+    sd = np.sqrt(of.noise + of.variance(z.astype(float)))
+    x = z @ of.mean + sd * rng.normal(size=(300, 30))
+    found = score(of, ArrayData(x), columns_visible("even", 30))
+    assert float(found.score.sel(estimate="variance")) > float(found.score.sel(estimate="plug_in")) + 0.01
+
+
+def test_chunks_and_threads_do_not_matter():
+    of = make_predictor(4, 10, seed=6)
+    x, _ = rows_of(of, 50, seed=1)
+    protocol = columns_visible("even", 10)
+    whole = score(of, ArrayData(x), protocol)
+    parts = score(of, ArrayData(x, chunk_rows=7), protocol, threads=3)
+    np.testing.assert_allclose(parts.row_score, whole.row_score, rtol=1e-11)
+
+
+def test_sampling_agrees_with_enumeration_through_the_front_door(monkeypatch):
+    of = make_predictor(5, 20, seed=7)
+    x, _ = rows_of(of, 200, seed=1)
+    source, protocol = ArrayData(x, chunk_rows=64), columns_visible("even", 20)
+    true = score(of, source, protocol)
+    monkeypatch.setattr("ibpdist.evaluate.exact.FEATURES", {"unit": 4, "normal": 4})
+    drawn = score(of, source, protocol, Sampling(8, 40, 1))
+    assert "8 annealed chains of 40 draws" in drawn.attrs["method"]
+    assert (drawn.error > 0).all()
+    assert (np.abs(drawn.score - true.score) < 3 * drawn.error).all()
+    assert "+-" in summary(drawn)
+    assert "+-" not in summary(true)
+
+
+def test_idle_features_are_left_out_only_when_they_cannot_matter(monkeypatch):
+    monkeypatch.setattr("ibpdist.evaluate.exact.FEATURES", {"unit": 3, "normal": 3})
+    params = {
+        "mean": np.zeros((5, 4)),
+        "noise": 1.0,
+        "active": np.array([1, 1, 0, 0, 1]),
+        "prevalence": np.array([0.5, 0.4, 2e-4, 3e-4, 0.3]),
+    }
+    kept = scorer_of(predictor(params), Sampling())
+    assert kept.exact
+    assert kept.of.features == 3
+    assert "without 2 idle features (0.0005 expected in a row)" in kept.words
+    common = predictor(params | {"prevalence": np.array([0.5, 0.4, 0.01, 0.02, 0.3])})
+    assert not scorer_of(common, Sampling()).exact
+    assert scorer_of(common, Sampling()).of.features == 5
+    assert enumerable(kept.of)
+
+
+def test_few_features_are_all_kept():
+    params = {"mean": np.zeros((3, 4)), "noise": 1.0, "active": np.zeros(3), "prevalence": np.full(3, 1e-6)}
+    assert scorer_of(predictor(params), Sampling()).of.features == 3
+
+
+def test_one_row_and_one_hidden_cell():
+    of = make_predictor(2, 3, seed=1)
+    x, _ = rows_of(of, 1, seed=1)
+    visible = np.array([True, True, False])
+    found = score(of, ArrayData(x), columns_visible(visible, 3))
+    expected = exact(of, x, visible[None], ~visible[None])[0]
+    assert float(found.score.sel(estimate="variance")) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = synthetic("images", 500, seed=3, dtype="float64")
+    return data, ibp.fit(data.x.values[:400], system="lg-vi-finite", K=6, seed=1, restarts=4)
+
+
+def test_a_fit_is_scored_on_new_rows_close_to_the_truth(fitted):
+    data, result = fitted
+    new = data.x.values[400:]
+    found = evaluate(result, new)
+    best = score(truth_of(data), ArrayData(new), columns_visible("even", 36))
+    assert (
+        float(best.score[0]) - 0.05
+        < float(found.score.sel(estimate="variance"))
+        < float(best.score[0]) + 0.02
+    )
+    assert found.attrs["method"] == "exact over 64 patterns of features"
+    assert found.attrs["protocol"] == "even columns visible, the others hidden"
+    text = summary(found)
+    assert f"{100 * 18:,} hidden cells in 100 rows" in text
+    odd = evaluate(result, new, visible="odd")
+    flags = evaluate(result, new, visible=np.arange(36) % 2 == 1)
+    np.testing.assert_array_equal(odd.row_score, flags.row_score)
+    assert not np.array_equal(odd.row_score, found.row_score)
+
+
+def test_a_store_scores_like_its_array(fitted, tmp_path):
+    _, result = fitted
+    store = synthesise("images", tmp_path / "new.zarr", rows=60, seed=9)
+    x = np.concatenate([store.read(i).x for i in range(store.chunks)])
+    np.testing.assert_array_equal(evaluate(result, tmp_path / "new.zarr").score, evaluate(result, x).score)
+    assert isinstance(evaluate(result, store), xr.Dataset)
+
+
+def test_progress_ends_at_the_number_of_rows(fitted):
+    data, result = fitted
+    seen = []
+    evaluate(result, data.x.values[:50], progress=lambda done, whole: seen.append((done, whole)))
+    assert seen[-1] == (50, 50)
+
+
+@pytest.mark.parametrize(
+    ("visible", "sentence"),
+    [
+        ("all", "'all'; expected even, odd"),
+        (np.ones(3, bool), "has 3 flags, expected one for each of 36"),
+        (np.ones(36, bool), "no cell is hidden"),
+    ],
+)
+def test_wrong_protocols_are_refused(fitted, visible, sentence):
+    data, result = fitted
+    with pytest.raises(UsageError, match=sentence):
+        evaluate(result, data.x.values[:5], visible=visible)
+
+
+def test_other_columns_are_refused(fitted):
+    data, result = fitted
+    with pytest.raises(InputError, match="35 columns, the fit has 36"):
+        evaluate(result, data.x.values[:5, :35])
+
+
+def test_a_fit_that_saw_everything_has_no_held_out_cells(fitted):
+    with pytest.raises(UsageError, match="saw every cell"):
+        evaluate(fitted[1])
