@@ -1,0 +1,248 @@
+"""Small models, data and states of every kind, and the same states for the scalar reference.
+
+Letters of the reference: rows first, nu (N, K), phi (K, D). The package keeps features first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+import numpy as np
+
+from ibpdist.algorithms.coordinate import Coordinate
+from ibpdist.algorithms.params import ModelParams
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.model import Model
+from ibpdist.observations._base import RowState
+from ibpdist.observations.gaussian import Gaussian
+from ibpdist.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
+from ibpdist.priors.stick_breaking import StickBreaking, StickBreakingParams
+from ibpdist.rules import DRAW, HARD, MEAN
+from ibpdist.structs import combine, replace
+from ibpdist.weights.normal import Normal
+from ibpdist.weights.unit import Unit
+from tests.support import reference as ref
+
+PRIORS = {"finite": BetaBernoulli, "sticks": StickBreaking}
+WEIGHTS = {"unit": Unit, "normal": Normal}
+RULES = {"mean": MEAN, "mode": HARD, "draw": DRAW}
+FAMILIES = ("structured", "factorised")
+NOISES = ("one", "column", 0.7)
+MISSING = ("complete", "masked", "block", "latent")
+CONVEX_TERMS = 32
+"""Exact terms of the package's convex bound; with Euler-Maclaurin it is `exact_log_off` cut there."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cell of the grid; `str` of it names a test."""
+
+    prior: str = "finite"
+    weights: str = "unit"
+    family: str = "structured"
+    noise: str | float = "one"
+    missing: str = "complete"
+    rule: str = "mean"
+    scale: str | float = "one"
+    mass: str | float = "learn"
+
+    def __str__(self):
+        return "-".join((self.prior, self.weights, self.family, str(self.noise), self.missing, self.rule))
+
+
+def grid(priors=PRIORS, weights=WEIGHTS, families=FAMILIES, noises=NOISES, missing=MISSING, rules=("mean", "mode")):
+    """Every combination, as cases."""
+    return [Case(*made) for made in product(priors, weights, families, noises, missing, rules)]
+
+
+def algorithm(case, features=3, inner=1, **settings):
+    """The parallel algorithm of a case; `settings` replace those of the observation."""
+    how = {"masked": "exact", "block": "exact"}.get(case.missing, "auto")
+    how = "latent" if case.missing == "latent" else how
+    given = {"noise": case.noise, "scale": case.scale, "family": case.family, "missing": how} | settings
+    prior = PRIORS[case.prior](mass=case.mass)
+    return Coordinate(Model(prior, WEIGHTS[case.weights](), Gaussian(**given), RULES[case.rule]), features, inner)
+
+
+def problem(seed=0, rows=10, columns=4, missing="complete", dtype=np.float64):
+    """x (row, column), zero where missing, and the mask or None; two planted features and noise."""
+    rng = np.random.default_rng(seed)
+    planted = 2.0 * rng.normal(size=(2, columns))
+    x = (rng.random((rows, 2)) < 0.5) @ planted + 0.5 * rng.normal(size=(rows, columns))
+    if missing == "complete":
+        return x.astype(dtype), None
+    observed = blocks(rows, columns) if missing == "block" else scattered(rng, rows, columns)
+    return np.where(observed, x, 0.0).astype(dtype), observed
+
+
+def blocks(rows, columns):
+    """Two groups of columns; every third row lacks the second group."""
+    observed = np.ones((rows, columns), bool)
+    observed[1::3, columns // 2 :] = False
+    return observed
+
+
+def scattered(rng, rows, columns):
+    """About a third of the cells missing, in no pattern; one row sees nothing."""
+    observed = rng.random((rows, columns)) < 0.7
+    observed[0], observed[-1, 0] = True, False
+    if rows > 3:
+        observed[2] = False
+    return observed
+
+
+def chunked(x, observed=None, sizes=None):
+    """Chunks of `sizes` rows (None: one chunk)."""
+    made, start = [], 0
+    for index, size in enumerate(sizes or [len(x)]):
+        part = slice(start, start + size)
+        made.append(Chunk(index, start, x[part], None if observed is None else observed[part]))
+        start += size
+    return made
+
+
+def survey(alg, chunks):
+    return reduce(combine, [alg.survey(chunk) for chunk in chunks])
+
+
+def begin(alg, chunks, seed=1):
+    """Initial parameters and row states."""
+    draws = Draws(seed)
+    params = alg.init(survey(alg, chunks), draws)
+    return params, [alg.start(chunk, params, draws) for chunk in chunks], draws
+
+
+def sweep(alg, chunks, states, params, draws):
+    """All chunks against the same globals: new row states and combined sums."""
+    made = [alg.local(chunk, state, params, draws) for chunk, state in zip(chunks, states, strict=True)]
+    return [state for state, _ in made], reduce(combine, [sums for _, sums in made])
+
+
+def fit(alg, chunks, steps, seed=1):
+    """The loop without an engine: parameters, row states, sums and the trace of every step."""
+    params, states, draws = begin(alg, chunks, seed)
+    traces = []
+    for step in range(1, steps + 1):
+        states, sums = sweep(alg, chunks, states, params, draws.at(step))
+        params, trace = alg.update(params, sums, draws.at(step))
+        traces.append(trace)
+    return params, states, sums, traces
+
+
+def objectives(traces):
+    return np.array([trace["objective"] for trace in traces])
+
+
+# --- states with nothing special about them ---
+
+
+def random_prior(case, features, rng):
+    """q of prevalences or sticks at random, its moments from the reference."""
+    tau = rng.uniform(0.6, 5.0, (features, 2))
+    mass = np.asarray(rng.uniform(0.5, 3.0) if case.mass == "learn" else case.mass)
+    if case.prior == "finite":
+        entropy = np.array([finite_entropy(*row) for row in tau])
+        on, off = ref.finite_log_on(tau), ref.finite_log_off(tau)
+        return BetaBernoulliParams(tau, on, off, entropy, mass, np.asarray(features))
+    order = rng.permutation(features)
+    on, off = np.empty(features), np.empty(features)
+    on[order], off[order] = ref.stick_log_on(tau), convex_log_off(tau)
+    return StickBreakingParams(tau, order, on, off, mass)
+
+
+def finite_entropy(one, two):
+    """H[Beta] from KL(Beta(one, two) || Beta(1, 1)) = -H."""
+    return -ref.beta_kl(np.array([[one, two]]), 1.0)
+
+
+def convex_log_off(tau):
+    return ref.exact_log_off(tau, CONVEX_TERMS)
+
+
+def random_params(case, alg, chunks, seed):
+    """Global parameters at random: full or diagonal covariances, noise as the case has it."""
+    rng = np.random.default_rng([seed, 1])
+    features = alg.features
+    params = alg.init(survey(alg, chunks), Draws(seed))
+    was = params.observation
+    groups, columns = was.spectrum.shape[0], was.mean.shape[1]
+    basis = 0.6 * rng.normal(size=(groups, features, features))
+    if case.family == "factorised":
+        basis = basis * np.eye(features) + 0.5 * np.eye(features)
+    noise = {"one": np.full(columns, 0.9), "column": rng.uniform(0.3, 1.5, columns)}.get(case.noise, was.noise)
+    observed = replace(
+        was,
+        mean=rng.normal(size=was.mean.shape),
+        basis=basis,
+        spectrum=rng.uniform(0.0, 4.0, (groups, features)),
+        noise=noise,
+        scale=np.full(features, 1.3) if case.scale == "one" else was.scale,
+    )
+    return replace(params, prior=random_prior(case, features, rng), observation=observed)
+
+
+def random_state(case, params, chunk, seed):
+    """Row state at random; z of certain entries under the mode rule."""
+    rng = np.random.default_rng([seed, 2, chunk.start])
+    shape = (len(params.ids), chunk.rows)
+    z = rng.uniform(0.02, 0.98, shape)
+    z = np.round(z) if case.rule != "mean" else z
+    w = rng.normal(size=shape) if case.weights == "normal" else np.zeros((0, chunk.rows))
+    return RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w.astype(chunk.x.dtype))
+
+
+# --- the same for the reference ---
+
+
+def covariances(observed):
+    """Sigma_d (D, K, K), one column at a time."""
+    made = []
+    for d, g in enumerate(observed.group):
+        basis, spectrum = observed.basis[g], observed.spectrum[g]
+        made.append(sum(np.outer(b, b) / (1 + e / observed.noise[d]) for b, e in zip(basis.T, spectrum, strict=True)))
+    return np.array(made)
+
+
+def joined(states, chunks):
+    """z and w of all rows, (row, feature) each, float64; w is one where rows keep none."""
+    z = np.concatenate([state.z for state in states], axis=1).T.astype(np.float64)
+    w = np.concatenate([state.w for state in states], axis=1).T.astype(np.float64)
+    return z, w if w.size or not z.size else np.ones_like(z)
+
+
+def reference_state(case, params, states, chunks):
+    """The reference's record; features in the package's order, tau in the order of the sticks."""
+    observed = params.observation
+    x = np.concatenate([chunk.x for chunk in chunks]).astype(np.float64)
+    seen = [np.ones(c.x.shape, bool) if c.observed is None else c.observed for c in chunks]
+    mask = np.concatenate(seen)
+    z, w = joined(states, chunks)
+    return ref.State(
+        x=np.where(mask, x, np.nan),
+        mask=mask,
+        nu=z,
+        m=w,
+        s2=np.zeros_like(z),
+        phi=observed.mean,
+        sigma=covariances(observed),
+        tau=params.prior.tau,
+        psi=observed.noise,
+        s=observed.scale,
+        mass=float(params.prior.mass),
+        prior=case.prior,
+        weights=case.weights,
+        tail=case.prior == "sticks",
+    )
+
+
+def prior_moments(case, params, log_off=convex_log_off):
+    """(K,) E log pi and what stands for E log(1 - pi), from tau alone, in feature order."""
+    tau = params.prior.tau
+    if case.prior == "finite":
+        return ref.finite_log_on(tau), ref.finite_log_off(tau)
+    on, off = np.empty(len(tau)), np.empty(len(tau))
+    on[params.prior.order], off[params.prior.order] = ref.stick_log_on(tau), log_off(tau)
+    return on, off
