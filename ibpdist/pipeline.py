@@ -85,7 +85,7 @@ def fit(
     first = None if start is None else _parameters(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
     if run is None and not place.distributed:
-        return _without_run(job, place, _is_path(data), first, progress)
+        return _without_run(job, place, first, progress)
     raw = None if _is_path(data) else source
     if run is not None:
         return _with_run(job, raw, Path(run), place, first, progress, overwrite)
@@ -105,7 +105,7 @@ def resume(
 ) -> xr.DataTree:
     """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
     path = Path(run)
-    with _releasing(RunDirectory.open(path)) as directory:
+    with _releasing(RunDirectory.open(path), new=False) as directory:
         if not result.is_complete(path):
             job = _reopen(directory)
             place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
@@ -113,12 +113,10 @@ def resume(
     return result.open_result(path)
 
 
-def _without_run(
-    job: Job, place: Place, named: bool, first: Params | None, progress: Progress | None
-) -> xr.DataTree:
+def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
     """All starts in this process and in memory; the best one, with a table of all if there are several."""
     facts = provenance.facts(job.source)
-    cache = place.plan(job.source, job.spec.truncation).cache if named else 0
+    cache = place.plan(job.source, job.spec.truncation).cache
     found = []
     for restart in range(job.spec.restarts):
         spec = starts.spec_of(job.spec, restart)
@@ -140,11 +138,16 @@ def _with_run(
     """A new run; data that are in memory are stored in it, so that it can be resumed."""
     store = run.absolute() / "data.zarr"
     spec = job.spec if raw is None else job.spec.model_copy(update={"data": str(store)})
-    directory = RunDirectory.create(run, spec.dump(), provenance.facts(job.source), overwrite=overwrite)
-    with _releasing(directory):
+
+    def prepare() -> dict[str, Any]:
+        nonlocal job
         if raw is not None:
             _store(raw, store)
             job = job_of(spec)
+        return provenance.facts(job.source)
+
+    made = RunDirectory.create(run, spec.dump(), prepare, overwrite=overwrite)
+    with _releasing(made, new=True) as directory:
         _finish(directory, job, place, first, progress)
     return result.open_result(run)
 
@@ -193,12 +196,12 @@ def _one(
 
 
 @contextmanager
-def _releasing(directory: RunDirectory) -> Iterator[RunDirectory]:
-    """Give a run free at the end; one that failed on what it was given before its first step is removed."""
+def _releasing(directory: RunDirectory, new: bool) -> Iterator[RunDirectory]:
+    """Give a run free at the end; a new one that fails on what it was given before any step is removed."""
     try:
         yield directory
     except (InputError, UsageError):
-        if not directory.has_steps():
+        if new and not directory.has_steps():
             directory.remove()
         raise
     except KeyboardInterrupt:
@@ -210,11 +213,12 @@ def _releasing(directory: RunDirectory) -> Iterator[RunDirectory]:
 
 @contextmanager
 def _child(path: Path, spec: FitSpec, job: Job) -> Iterator[RunDirectory]:
-    if is_run(path):
+    new = not is_run(path)
+    if not new:
         directory = RunDirectory.open(path)
     else:
-        directory = RunDirectory.create(path, spec.dump(), provenance.facts(job.source))
-    with _releasing(directory):
+        directory = RunDirectory.create(path, spec.dump(), lambda: provenance.facts(job.source))
+    with _releasing(directory, new=new):
         yield directory
 
 

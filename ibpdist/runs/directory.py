@@ -16,6 +16,7 @@ import json
 import logging
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ from ibpdist.runs.lock import Lock
 
 log = logging.getLogger("ibpdist")
 SCHEMA = 1
-_BEGINNINGS = {"lock", "spec.yaml", "events.jsonl"}
+_BEGINNINGS = {"lock", "spec.yaml", "params", "checkpoints", "data.zarr"}
+"""What a run that was killed while it was made may hold; it is made again."""
+Prepare = Callable[[], dict[str, Any]]
 
 
 class RunDirectory:
@@ -42,8 +45,12 @@ class RunDirectory:
         self.events = Events(path / "events.jsonl")
 
     @classmethod
-    def create(cls, path: Path, spec: str, facts: dict[str, Any], *, overwrite: bool = False) -> RunDirectory:
-        """Make a run; `spec` is its YAML. An existing one is refused unless `overwrite`."""
+    def create(cls, path: Path, spec: str, prepare: Prepare, *, overwrite: bool = False) -> RunDirectory:
+        """Make a run; `spec` is its YAML. An existing one is refused unless `overwrite`.
+
+        `prepare` puts into the folder what the run needs and gives facts for `run.json`, which is
+        written last: without it a folder is no run.
+        """
         new = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -52,7 +59,7 @@ class RunDirectory:
         lock = Lock(path / "lock")
         try:
             _make_room(path, overwrite)
-            _found(path, spec, facts)
+            _found(path, spec, prepare)
             return cls(path, lock)
         except BaseException:
             lock.release()
@@ -82,7 +89,9 @@ class RunDirectory:
         log.warning(sentence)
 
     def has_steps(self) -> bool:
-        return any(event["event"] == "step" for event in events.read(self.path / "events.jsonl"))
+        """Whether any work was done in this run or in one of its restarts."""
+        logs = [self.path / "events.jsonl", *self.path.glob("restarts/*/events.jsonl")]
+        return any(event["event"] == "step" for log in logs for event in events.read(log))
 
     def close(self) -> None:
         self.events.close()
@@ -142,11 +151,11 @@ def _make_room(path: Path, overwrite: bool) -> None:
             entry.unlink()
 
 
-def _found(path: Path, spec: str, facts: dict[str, Any]) -> None:
+def _found(path: Path, spec: str, prepare: Prepare) -> None:
     (path / "params").mkdir()
     (path / "checkpoints").mkdir()
     records.replace_file(path / "spec.yaml", [spec.encode()])
-    body = {"schema": SCHEMA, "nonce": secrets.token_hex(8), "spec": _digest(path / "spec.yaml"), **facts}
+    body = {"schema": SCHEMA, "nonce": secrets.token_hex(8), "spec": _digest(path / "spec.yaml"), **prepare()}
     records.replace_file(path / "run.json", [json.dumps(body, indent=1).encode()])
     records.sync_folder(path)
 

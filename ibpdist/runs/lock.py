@@ -63,6 +63,21 @@ def _is_named(handle: int, path: Path) -> bool:
         return False
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock now."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def owner(path: Path) -> str:
     """The owner that a lock file names, in words."""
     try:

@@ -62,6 +62,6 @@ def choose(run: Path, count: int) -> None:
     staged = run / "result.zarr.partial"
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(folder(run, at) / "result.zarr", staged)
-    made = table(results).assign_attrs(chosen=at)
-    made.to_zarr(staged, group="restarts", mode="w", consolidated=False)
+    made = result.portable(xr.DataTree(table(results).assign_attrs(chosen=at)))
+    made.to_dataset().to_zarr(staged, group="restarts", mode="w", consolidated=False)
     result.publish(run, staged)

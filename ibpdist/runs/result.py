@@ -57,11 +57,16 @@ def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending
     shutil.rmtree(staged, ignore_errors=True)
     made = _without_rows(algorithm, source, ending)
     made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
-    made.to_zarr(staged, mode="w-", consolidated=False)
+    portable(made).to_zarr(staged, mode="w-", consolidated=False)
     lay_out(engine, source, ending.last.step, staged)
     for _ in engine.each(WRITE, ending.last.step, str(staged)):
         pass
     publish(run, staged)
+
+
+def portable(made: xr.DataTree) -> xr.DataTree:
+    """Text as strings of any length, the only kind that Zarr version 3 defines."""
+    return xr.map_over_datasets(_strings, made)
 
 
 def publish(run: Path, staged: Path) -> None:
@@ -132,6 +137,11 @@ def _trace(trace: Trace) -> xr.Dataset:
     terms = dict.fromkeys(name for step in steps for name in trace[step])
     values = {name: ("step", np.array([trace[s].get(name, np.nan) for s in steps])) for name in terms}
     return xr.Dataset(values, {"step": steps})
+
+
+def _strings(held: xr.Dataset) -> xr.Dataset:
+    text = [name for name, values in held.variables.items() if values.dtype.kind == "U"]
+    return held.assign({name: held[name].astype(object) for name in text})
 
 
 def _packed(params: Params) -> xr.Dataset:

@@ -1,0 +1,108 @@
+"""Everything wrong with a run or a dataset, without starting anything: a list of sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from ibpdist.data.verify import verify_dataset
+from ibpdist.errors import StorageError
+from ibpdist.runs import events, records, result
+from ibpdist.runs.checkpoint import Checkpoints
+from ibpdist.runs.directory import identity, is_run
+from ibpdist.runs.events import Event
+from ibpdist.runs.lock import is_held
+
+
+def verify(path: str | Path) -> list[str]:
+    """Problems of a run, or of a dataset with its every chunk; none when all is well."""
+    place = Path(path)
+    if not place.exists():
+        raise StorageError(f"{place}: does not exist")
+    if is_run(place) or (place / "spec.yaml").exists():
+        return list(_run(place))
+    return verify_dataset(place)
+
+
+def _run(path: Path) -> Iterator[str]:
+    yield from _readable(path)
+    yield from _log(path)
+    yield from _parameters(path)
+    checkpoints = Checkpoints(path)
+    for step in checkpoints.steps():
+        yield from checkpoints.problems(step)
+    yield from _result(path)
+    if not is_held(path / "lock"):
+        litter = [*path.glob("*.partial"), *path.glob("*/*.partial"), *path.glob("checkpoints/*/*.partial")]
+        yield from (f"{one}: was left by a process that was killed; resume removes it" for one in litter)
+    for child in sorted(path.glob("restarts/*")):
+        yield from _run(child)
+
+
+def _readable(path: Path) -> Iterator[str]:
+    try:
+        identity(path)
+    except StorageError as error:
+        yield str(error)
+
+
+def _log(path: Path) -> Iterator[str]:
+    """The log is whole, and every step follows the one before or the one that a resume began at."""
+    log = path / "events.jsonl"
+    try:
+        read = events.read(log)
+    except StorageError as error:
+        yield str(error)
+        return
+    yield from (f"{log}: {fault}" for fault in _disorder(read))
+    steps = {event["step"] for event in read if event["event"] == "checkpoint"}
+    lost = [step for step in Checkpoints(path).steps() if step not in steps and step != _saving(read)]
+    yield from (f"{log}: does not know the checkpoint of step {step}" for step in lost)
+    if result.is_complete(path) and "step" in {e["event"] for e in read}:
+        last = max((e["step"] for e in read if e["event"] == "step"), default=0)
+        if last not in steps:
+            yield f"{log}: the result is of step {last}, which has no checkpoint"
+
+
+def _disorder(read: list[Event]) -> Iterator[str]:
+    expected = None
+    for event in read:
+        if event["event"] == "begin":
+            expected = event["step"] + 1
+        elif event["event"] == "step":
+            if event["step"] != expected:
+                yield f"line {event['number'] + 1}: step {event['step']} where {expected} was due"
+            expected = event["step"] + 1
+
+
+def _saving(read: list[Event]) -> int | None:
+    """The step that was being saved when the log ended."""
+    return next((event["step"] for event in reversed(read) if event["event"] == "saving"), None)
+
+
+def _parameters(path: Path) -> Iterator[str]:
+    for file in sorted(path.glob("params/*.rec")):
+        try:
+            records.check(file)
+        except StorageError as error:
+            yield str(error)
+
+
+def _result(path: Path) -> Iterator[str]:
+    store, listing = path / "result.zarr", path / "result.json"
+    if not store.exists():
+        return
+    try:
+        expected = json.loads(listing.read_bytes())
+    except (OSError, ValueError):
+        yield f"{listing}: missing or damaged, so the result cannot be checked"
+        return
+    found = result.hashes(store)
+    yield from (f"{store / name}: is missing" for name in sorted(expected.keys() - found.keys()))
+    yield from (
+        f"{store / name}: does not belong to the result" for name in sorted(found.keys() - expected.keys())
+    )
+    for name in sorted(expected.keys() & found.keys()):
+        if expected[name] != found[name]:
+            yield f"{store / name}: damaged: it does not match its hash"
