@@ -39,7 +39,7 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
     """Write metadata, coordinates of the columns, summaries, attributes and manifest; the fingerprint."""
     shutil.rmtree(staging / SCRATCH, ignore_errors=True)
     made = _manifest(writer)
-    names = safe_names(writer.outline.column_coords)
+    names = safe_names(writer.outline.column_coords, ["row", *writer.labels.stored, *writer.extras])
     for name, labels in writer.outline.column_coords.items():
         zarrs.put_array(group, names[name], ["column"], labels)
     for name, values in writer.summary.table().items():

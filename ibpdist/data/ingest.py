@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,12 @@ from ibpdist.data import files
 from ibpdist.data.check import checked, result_dtype
 from ibpdist.data.finish import SCRATCH, Outline
 from ibpdist.data.sources import Options, open_table
-from ibpdist.data.sources._base import Table
-from ibpdist.data.summary import ColumnSummary, empty_summary
+from ibpdist.data.sources._base import Block, Table
+from ibpdist.data.summary import empty_summary
 from ibpdist.data.transform import Transform, fitted
 from ibpdist.data.warn import warnings_of
 from ibpdist.data.writer import StoreWriter, outlined, reserved
-from ibpdist.errors import UsageError
+from ibpdist.errors import InputError, UsageError
 
 Count = Callable[[int, int | None], None]
 
@@ -95,7 +95,7 @@ def _written(
     for name, values in (("center", transform.center), ("scale", transform.scale)):
         if values is not None:
             writer.put(f"transform_{name}", ["column"], values)
-    for block in table.blocks(outline.chunk_rows):
+    for block in _read(table, outline.chunk_rows):
         x = transform.apply(block.x, start=writer.rows, file=table.name)
         writer.append(x, row_coords=block.row_coords)
         if progress:
@@ -109,15 +109,22 @@ def _transform(table: Table, outline: Outline, *, log1p: bool, center: bool, sca
     if not (center or scale):
         return first
     summary, row = empty_summary(outline.columns), 0
-    for block in table.blocks(outline.chunk_rows):
+    for block in _read(table, outline.chunk_rows):
         values = checked(block.x, np.dtype(np.float64), start=row, file=table.name)
-        summary, row = _added(summary, first, values, row, table.name), row + len(values)
+        summary = summary.add(first.apply(values, start=row, file=table.name))
+        row += len(values)
     stored = summary.table()
     return fitted(stored["mean"], stored["sd"], log1p=log1p, center=center, scale=scale)
 
 
-def _added(summary: ColumnSummary, first: Transform, values: Any, row: int, file: str) -> ColumnSummary:
-    return summary.add(first.apply(values, start=row, file=file))
+def _read(table: Table, rows: int) -> Iterator[Block]:
+    """The blocks of a table; what the operating system refuses to read is an InputError."""
+    try:
+        yield from table.blocks(rows)
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror or error}", file=table.name, kind="file"
+        ) from error
 
 
 def _refuse_inside(source: Any, target: Path) -> None:

@@ -24,18 +24,20 @@ def as_labels(values: Any) -> Labels:
         raise InputError(f"labels have {labels.ndim} dimensions: expected one", kind="labels")
     if labels.dtype.kind in _WIDE:
         return labels.astype(_WIDE[labels.dtype.kind].newbyteorder("="), copy=False)
-    if labels.dtype.kind == "O":
-        labels = np.array(["" if value is None else str(value) for value in labels])
+    if labels.dtype.kind in "OT":
+        return np.array(["" if value is None else str(value) for value in labels], dtype=np.str_)
     return labels.astype(np.str_)
 
 
-def safe_names(names: Iterable[str]) -> dict[str, str]:
-    """A name of letters, digits, `_`, `.` and `-` for each name, all different and none reserved."""
+def safe_names(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """A name of letters, digits, `_`, `.` and `-` for each name, all different, none reserved or taken."""
     made: dict[str, str] = {}
+    used = {*RESERVED, *taken}
     for name in names:
         safe = re.sub(r"[^A-Za-z0-9_.-]", "_", str(name))[:100].lstrip(".") or "_"
-        while safe in RESERVED or safe in made.values():
+        while safe in used:
             safe += "_"
+        used.add(safe)
         made[name] = safe
     return made
 
@@ -78,11 +80,6 @@ class RowLabels:
         self._arrays: dict[str, Any] = {}
         self._names: dict[str, str] = {}
 
-    def reopen(self, names: Iterable[str]) -> None:
-        """Continue the arrays that the group has already."""
-        self._names = {name: name for name in names}
-        self._arrays = {name: self._group[name] for name in self._names}
-
     @property
     def names(self) -> list[str]:
         """Names as given."""
@@ -96,7 +93,7 @@ class RowLabels:
     def write(self, start: int, coords: Mapping[str, Labels], chunk_rows: int) -> None:
         """The coordinates of the chunk that starts at row `start`."""
         if not self._arrays and start == 0:
-            self._names = safe_names(coords)
+            self._names = safe_names(coords, ["column"])
             self._arrays = {
                 name: create_labels(
                     self._group, self._names[name], labels, "row", chunk_rows, long_name=str(name)

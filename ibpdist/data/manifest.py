@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ibpdist.data.check import LIMITS
 from ibpdist.data.layout import SCHEMA
 from ibpdist.errors import StorageError
 
@@ -82,7 +83,12 @@ def _parse(raw: bytes, store: Path) -> Manifest:
         raise StorageError(f"{store}: has schema {schema!r}, this version reads {SCHEMA!r}")
     chunks = tuple(ChunkEntry(str(h), int(missing)) for h, missing in body.pop("chunks"))
     files = {str(name): (int(size), str(total)) for name, (size, total) in body.pop("files").items()}
-    return Manifest(chunks=chunks, files=files, **body)
+    made = Manifest(chunks=chunks, files=files, **body)
+    if min(made.rows, made.columns, made.chunk_rows) < 1 or made.dtype not in LIMITS:
+        raise damaged
+    if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in files):
+        raise StorageError(f"{store}: {NAME} names files outside the store: not read")
+    return made
 
 
 def _digest(text: str) -> str:

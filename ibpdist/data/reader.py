@@ -25,8 +25,9 @@ class ChunkReader(Protocol):
 
 def damaged(store: Path, name: str, how: str) -> StorageError:
     """The error for a stored file that is missing or not what was written."""
-    array, _, key = name.partition("/")
-    return StorageError(f"{store}: array {array}, chunk {key}: {how}: restore the store or ingest again")
+    array, _, key = name.rpartition("/c/")
+    where = f"array {array}, chunk c/{key}" if array else name
+    return StorageError(f"{store}: {where}: {how}: restore the store or ingest again")
 
 
 class DirectReader:

@@ -20,10 +20,10 @@ from numpy.typing import DTypeLike, NDArray
 from ibpdist.data import codec, files, layout, zarrs
 from ibpdist.data.check import checked, refuse_shape, result_dtype
 from ibpdist.data.finish import Outline, complete
-from ibpdist.data.labels import Labels, RowLabels, as_labels
+from ibpdist.data.labels import RESERVED, Labels, RowLabels, as_labels
 from ibpdist.data.manifest import NAME, ChunkEntry
 from ibpdist.data.summary import ColumnSummary, empty_summary
-from ibpdist.errors import InputError
+from ibpdist.errors import InputError, UsageError
 
 
 @contextmanager
@@ -114,18 +114,19 @@ class StoreWriter:
         """
         x = np.asarray(rows)
         self._refuse_width(x)
-        if observed is not None:
-            x = np.where(observed, x, np.nan).astype(np.result_type(x.dtype, np.float16), copy=False)
         coords = {str(name): as_labels(values) for name, values in (row_coords or {}).items()}
         self._refuse_coords(coords, len(x))
         taken = 0
         while taken < len(x):
             stop = min(len(x), taken + self.outline.chunk_rows - self._held)
-            self._take(x[taken:stop], {name: values[taken:stop] for name, values in coords.items()})
+            seen = None if observed is None else observed[taken:stop]
+            self._take(x[taken:stop], seen, {name: values[taken:stop] for name, values in coords.items()})
             taken = stop
 
     def put(self, name: str, dims: Sequence[str], values: Any) -> None:
         """Store a small array beside the data, for example a planted truth."""
+        if name in RESERVED or name in self.labels.stored or name in ("row", "column"):
+            raise UsageError(f"an array {name!r} is part of every dataset: choose another name")
         self.extras[name] = (tuple(dims), np.asarray(values))
 
     def adopt(self, chunk: ChunkEntry, row_coords: Mapping[str, Labels]) -> None:
@@ -148,9 +149,13 @@ class StoreWriter:
         with files.storage_errors(self._target):
             self.fingerprint = complete(self._staging, self._group, self)
 
-    def _take(self, x: NDArray[Any], coords: Mapping[str, Labels]) -> None:
+    def _take(
+        self, x: NDArray[Any], observed: NDArray[np.bool_] | None, coords: Mapping[str, Labels]
+    ) -> None:
         """Hold at most the rest of one chunk."""
         outline = self.outline
+        if observed is not None:
+            x = np.where(observed, x, x.dtype.type(0))
         values = checked(
             x,
             outline.dtype,
@@ -158,6 +163,8 @@ class StoreWriter:
             file=outline.source or None,
             columns=list(outline.column_coords["column"]) if "column" in outline.column_coords else None,
         )
+        if observed is not None:
+            values = np.where(observed, values, outline.dtype.type(np.nan))
         held = np.shares_memory(values, x) and len(x) < outline.chunk_rows
         self._waiting.append(values.copy() if held else values)
         self._coords.append(coords)

@@ -74,6 +74,8 @@ def table_of(thing: Any, name: str = "array", *, rows_in: str = "rows") -> Array
     if hasattr(thing, "tocsr"):
         csr = thing.tocsr()
         return ArrayTable(lambda a, b: csr[a:b].toarray(), csr.shape, csr.dtype, name=name)
+    if isinstance(thing, np.ma.MaskedArray):
+        return _masked(thing, name)
     return ArrayTable(lambda a, b: np.asarray(thing[a:b]), thing.shape, thing.dtype, name=name)
 
 
@@ -86,6 +88,16 @@ def _first(thing: Any) -> Any:
     if getattr(thing, "dims", None) == ("column", "row"):
         return thing.transpose("row", "column")
     return thing
+
+
+def _masked(array: np.ma.MaskedArray[Any, Any], name: str) -> ArrayTable:
+    refuse_kind(array.dtype, file=name)
+    kind = np.result_type(array.dtype, np.float16)
+
+    def take(start: int, stop: int) -> NDArray[Any]:
+        return np.where(np.ma.getmaskarray(array[start:stop]), kind.type(np.nan), array.data[start:stop])
+
+    return ArrayTable(take, array.shape, kind, name=name)
 
 
 def _array_of(thing: Any, name: str) -> NDArray[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.data.files import storage_errors
 from ibpdist.data.labels import Labels
 from ibpdist.data.sources._base import Block, Table
 
@@ -48,7 +49,8 @@ class Transposed:
         with self._file.open("wb") as file:
             for block in table.blocks(step):
                 self._widths.append(len(block.x))
-                file.write(np.ascontiguousarray(block.x.T, dtype=self.dtype).data)
+                with storage_errors(self._file):
+                    file.write(np.ascontiguousarray(block.x.T, dtype=self.dtype).data)
                 for name, labels in block.row_coords.items():
                     coords.setdefault("column" if name == "row" else name, []).append(labels)
         return {name: np.concatenate(parts) for name, parts in coords.items()}

@@ -1,0 +1,130 @@
+"""Appending: the same store as if all rows had been there, or the old one."""
+
+import os
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from ibpdist.data.append import append, appending
+from ibpdist.data.arrays import ArrayData
+from ibpdist.data.ingest import ingest
+from ibpdist.data.store import create, open_dataset
+from ibpdist.errors import InputError, OutputInUse, StorageError
+from tests.support.matrices import labels, listing, matrix, stored, values
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(5, 3), (16, 1), (15, 1), (20, 30), (32, 16), (40, 100), (1, 1)]
+)
+def test_rows_are_added_as_if_they_had_been_there(tmp_path, before, after):
+    x = matrix(before + after, missing=2)
+    names = [f"r{i}" for i in range(len(x))]
+    stored(
+        tmp_path / "a.zarr",
+        x[:before],
+        row_coords={"row": names[:before]},
+        column_coords={"column": list("abcdefg")},
+    )
+    data = append(tmp_path / "a.zarr", x[before:], {"row": names[before:]})
+    np.testing.assert_array_equal(values(data), x)
+    assert data.fingerprint == ArrayData(x, 16).fingerprint
+    assert labels(data, "row") == names
+    assert data.column_coords()["column"].tolist() == list("abcdefg")
+    assert data.missing == 2
+    assert data.verify() == []
+    assert listing(tmp_path) == {"a.zarr"}
+    np.testing.assert_array_equal(xr.open_zarr(data.path)["x"].values, x)
+
+
+def test_summaries_count_every_row_once(tmp_path):
+    x = matrix(61, missing=5)
+    stored(tmp_path / "a.zarr", x[:20])
+    append(tmp_path / "a.zarr", x[20:25])
+    summary = append(tmp_path / "a.zarr", x[25:]).column_summary()
+    np.testing.assert_array_equal(summary["count"], (~np.isnan(x)).sum(axis=0))
+    np.testing.assert_allclose(summary["mean"], np.nanmean(x, axis=0), rtol=1e-12)
+    np.testing.assert_allclose(summary["sd"], np.nanstd(x, axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(summary["max"], np.nanmax(x, axis=0))
+
+
+def test_full_chunks_are_shared_not_copied(tmp_path):
+    x = matrix(40)
+    data = stored(tmp_path / "a.zarr", x[:35])
+    kept = [(data.path / f"x/c/{i}/0").stat().st_ino for i in (0, 1)]
+    append(data.path, x[35:])
+    assert [(data.path / f"x/c/{i}/0").stat().st_ino for i in (0, 1)] == kept
+
+
+def test_it_works_where_hard_links_do_not(tmp_path, monkeypatch):
+    link = os.link
+
+    def refuse(origin, made):
+        if "/x/c/" in str(made):
+            raise OSError(1, "Operation not permitted")
+        link(origin, made)  # Zarr needs it for its own files
+
+    x = matrix(40)
+    stored(tmp_path / "a.zarr", x[:35])
+    monkeypatch.setattr(os, "link", refuse)
+    data = append(tmp_path / "a.zarr", x[35:])
+    np.testing.assert_array_equal(values(data), x)
+    assert data.verify() == []
+
+
+def test_a_reader_of_the_old_store_keeps_reading_the_same_rows(tmp_path):
+    x = matrix(40)
+    old = stored(tmp_path / "a.zarr", x[:35])
+    append(old.path, x[35:])
+    np.testing.assert_array_equal(old.read(0).x, x[:16])
+    with pytest.raises(StorageError, match="chunk c/2/0"):  # the last part was rewritten: named, not wrong
+        old.read(2)
+
+
+def test_extras_and_attributes_stay(tmp_path):
+    with create(
+        tmp_path / "a.zarr", columns=7, dtype="float64", attributes={"seed": 3}, source="s.csv"
+    ) as writer:
+        writer.append(matrix(20))
+        writer.put("dictionary", ["feature", "column"], np.ones((2, 7)))
+    data = append(tmp_path / "a.zarr", matrix(3))
+    assert data.attributes["seed"] == 3
+    assert data.attributes["source"] == "s.csv"
+    np.testing.assert_array_equal(data.extra("dictionary"), np.ones((2, 7)))
+
+
+def test_what_was_done_to_the_store_is_done_to_new_rows(tmp_path):
+    x = np.abs(matrix(40)) * 100
+    ingest(x[:30], tmp_path / "a.zarr", center=True, scale=True, log1p=True)
+    data = append(tmp_path / "a.zarr", x[30:])
+    logs = np.log1p(x)
+    expected = (logs - logs[:30].mean(axis=0)) / logs[:30].std(axis=0)
+    np.testing.assert_allclose(values(data), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", [np.full((2, 7), np.inf), np.zeros((2, 6)), np.array([["a"] * 7])])
+def test_bad_rows_leave_the_old_store(tmp_path, bad):
+    first = stored(tmp_path / "a.zarr", matrix(20)).fingerprint
+    with pytest.raises(InputError):
+        append(tmp_path / "a.zarr", bad)
+    assert open_dataset(tmp_path / "a.zarr").fingerprint == first
+    assert open_dataset(tmp_path / "a.zarr").verify() == []
+    assert listing(tmp_path) == {"a.zarr"}
+
+
+def test_one_writer_at_a_time(tmp_path):
+    stored(tmp_path / "a.zarr", matrix(20))
+    with appending(tmp_path / "a.zarr") as writer:
+        writer.append(matrix(5))
+        with pytest.raises(OutputInUse, match="another process is writing it"):
+            append(tmp_path / "a.zarr", matrix(5))
+    assert open_dataset(tmp_path / "a.zarr").rows == 25
+
+
+def test_labels_must_go_on(tmp_path):
+    stored(tmp_path / "a.zarr", matrix(20), row_coords={"row": [str(i) for i in range(20)]})
+    with pytest.raises(InputError, match=r"row coordinates \[\] differ from \['row'\]"):
+        append(tmp_path / "a.zarr", matrix(2))
+    with pytest.raises(StorageError, match="does not exist"):
+        append(tmp_path / "b.zarr", matrix(2))
+    assert listing(tmp_path) == {"a.zarr"}

@@ -1,0 +1,105 @@
+"""The staging directory: one writer, complete or nothing, and no trace of the dead."""
+
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from ibpdist.data.files import file_sum, publish, restore_retired, staged, stored_files, write_durably
+from ibpdist.data.store import create, open_dataset
+from ibpdist.errors import OutputInUse, StorageError
+from tests.support.matrices import listing, matrix, stored
+
+
+def test_the_staging_directory_is_hidden_and_goes_away(tmp_path):
+    target = tmp_path / "a"
+    with staged(target) as staging:
+        assert staging.name.startswith(".")
+        assert staging.parent == tmp_path
+        write_durably(staging / "deep/file", b"text")
+    assert listing(tmp_path) == set()
+
+
+def test_publishing_gives_it_the_name(tmp_path):
+    with staged(tmp_path / "a") as staging:
+        write_durably(staging / "deep/file", b"text")
+        publish(staging, tmp_path / "a", overwrite=False)
+    assert (tmp_path / "a/deep/file").read_bytes() == b"text"
+    assert list(stored_files(tmp_path / "a")) == ["deep/file"]
+    assert listing(tmp_path) == {"a"}
+
+
+def test_what_appeared_in_the_meantime_is_not_replaced(tmp_path):
+    with staged(tmp_path / "a") as staging:
+        write_durably(staging / "file", b"new")
+        write_durably(tmp_path / "a/file", b"old")
+        with pytest.raises(OutputInUse, match="in the meantime"):
+            publish(staging, tmp_path / "a", overwrite=False)
+    assert (tmp_path / "a/file").read_bytes() == b"old"
+    assert listing(tmp_path) == {"a"}
+
+
+def test_a_second_writer_is_told(tmp_path):
+    with staged(tmp_path / "a"):
+        with (
+            pytest.raises(OutputInUse, match="another process is writing it") as caught,
+            staged(tmp_path / "a"),
+        ):
+            pass
+        assert caught.value.code == 6
+    with staged(tmp_path / "a"):
+        pass
+
+
+def test_an_interrupted_replacement_is_put_back(tmp_path):
+    data = stored(tmp_path / "a.zarr", matrix())
+    data.path.rename(tmp_path / ".a.zarr.old")
+    assert open_dataset(data.path).fingerprint == data.fingerprint
+    assert listing(tmp_path) == {"a.zarr"}
+
+
+def test_nothing_is_put_back_over_something(tmp_path):
+    write_durably(tmp_path / "a/file", b"here")
+    write_durably(tmp_path / ".a.old/file", b"old")
+    restore_retired(tmp_path / "a")
+    assert (tmp_path / "a/file").read_bytes() == b"here"
+
+
+def test_sums_tell_files_apart_that_end_in_their_own_crc(tmp_path):
+    from ibpdist.data.codec import crc32c, encode
+
+    one, two = encode(np.zeros((4, 4))), encode(np.ones((4, 4)))
+    assert crc32c(one) == crc32c(two)  # the trap
+    assert file_sum(one) != file_sum(two)
+    assert len({file_sum(b""), file_sum(b"a"), file_sum(b"abcd"), file_sum(b"abce"), file_sum(b"xabcd")}) == 5
+
+
+def test_a_place_without_a_directory(tmp_path):
+    with pytest.raises(StorageError, match="does not exist: create it first"), staged(tmp_path / "no/a"):
+        pass
+
+
+def _write_slowly(target, started):
+    with create(target, columns=7, dtype="float64", chunk_rows=4) as writer:
+        for seed in range(1000):
+            writer.append(matrix(4, seed=seed))
+            started.set()
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
+def test_a_killed_writer_leaves_no_store_and_blocks_nobody(tmp_path, name):
+    context = multiprocessing.get_context("spawn")
+    started = context.Event()
+    writer = context.Process(target=_write_slowly, args=(tmp_path / "a.zarr", started))
+    writer.start()
+    assert started.wait(60)
+    os.kill(writer.pid, getattr(signal, name))
+    writer.join(60)
+    assert not (tmp_path / "a.zarr").exists()
+    with pytest.raises(StorageError, match="does not exist"):
+        open_dataset(tmp_path / "a.zarr")
+    data = stored(tmp_path / "a.zarr", matrix(10, seed=99))
+    assert data.verify() == []
+    assert listing(tmp_path) == {"a.zarr"}
