@@ -224,6 +224,34 @@ def test_a_signal_ends_a_command(number: signal.Signals, code: int, tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+SWALLOWS = """
+import contextlib
+def command():
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    time.sleep(30)
+"""
+CLEANS = """
+def command():
+    try:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        time.sleep(1.5)
+        print("clean")
+"""
+
+
+@pytest.mark.parametrize(("command", "said"), [(SWALLOWS, ""), (CLEANS, "clean\n")])
+def test_a_signal_that_was_swallowed_is_raised_again(command: str, said: str) -> None:
+    """Compilers swallow what is raised in their callbacks; cleaning up is not disturbed."""
+    path = f"import signal, sys, time; sys.path.insert(0, {HOME!r})\nfrom ibpdist.cli import main, _outcome\n"
+    call = "_outcome.INSISTS = 0.5\nmain.commands['systems'].callback = command\nmain(['systems'])"
+    done = subprocess.run(
+        [sys.executable, "-c", path + command + call], capture_output=True, text=True, timeout=25
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (143, said, "ibpdist: terminated\n")
+
+
 def test_the_code_leaves_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", START, "show", os.devnull], capture_output=True, text=True)
     assert done.returncode == 4
@@ -269,6 +297,25 @@ def test_ingest_counts_rows_and_missing_cells(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         ibpdist.open_dataset(tmp_path / "a.zarr").read(0).x, [[1, 2], [0, 4], [0, 6.5]]
     )
+
+
+def test_ingest_takes_what_a_table_says_of_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name;age;p;q\na;31;1;2\nb;47;3;4\n")
+    options = ["--delimiter", ";", "--header", "--label-column", "name", "--covariate", "age"]
+    works("ingest", tmp_path / "a.csv", tmp_path / "a.zarr", *options)
+    data = ibpdist.open_dataset(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(data.read(0).x, [[1, 2], [3, 4]])
+    assert {name: list(values) for name, values in data.row_coords(0).items()} == {
+        "row": ["a", "b"],
+        "age": [31, 47],
+    }
+    (tmp_path / "b.csv").write_text("1,2\n3,4\n")
+    assert "2 rows x 2 columns" in works("ingest", tmp_path / "b.csv", tmp_path / "b.zarr", "--no-header")
+    turned = works(
+        "ingest", tmp_path / "b.csv", tmp_path / "c.zarr", "--no-header", "--rows-in", "columns", "-q"
+    )
+    assert turned == ""
+    np.testing.assert_array_equal(ibpdist.open_dataset(tmp_path / "c.zarr").read(0).x, [[1, 3], [2, 4]])
 
 
 def test_ingest_names_the_cell_that_is_no_number(tmp_path: Path) -> None:
@@ -364,7 +411,11 @@ def test_systems_lists_the_catalog() -> None:
     )
 
 
-def test_bound_ends_with_the_smallest_truncation() -> None:
-    few, many = (works("bound", "--rows", rows, "--mass", 2, "--error", 0.01) for rows in (100, 100_000))
-    last = [int(next(word for word in text.split()[::-1] if word.isdigit())) for text in (few, many)]
-    assert 0 < last[0] < last[1]
+def test_bound_prints_every_bound_side_by_side() -> None:
+    lines = works("bound", "--rows", 1_000_000, "--mass", 5, "--error", 0.01).splitlines()
+    asked = {line.split()[0]: int(line.split()[1]) for line in lines[1 : lines.index("")]}
+    assert asked == {name: ibpdist.bounds.truncation(1_000_000, 5, 0.01, name) for name in asked}
+    assert works("bound", "--rows", 1_000_000, "--mass", 5).splitlines() == lines
+    at_k = works("bound", "--rows", 1_000_000, "--mass", 5, "-K", asked["exact"]).splitlines()
+    assert f"{ibpdist.bounds.probability(1_000_000, 5, asked['exact']):.4g}" in at_k[1]
+    assert "exactly one" in fails(2, "bound", "--rows", 10, "--mass", 5, "--error", 0.01, "-K", 5)

@@ -27,12 +27,19 @@ def size(text: str) -> int:
 
 
 def where(command: F) -> F:
-    """Where it runs: `workers`, `serial`, `scheduler`, `memory`, `cache`."""
+    """Where it runs: `workers`, `serial`, `scheduler`."""
     return _stack(
         command,
         click.option("--workers", type=COUNT, help="Local processes; one a core when not given."),
         click.option("--serial", is_flag=True, help="In this process; the default under 64 MB of data."),
         click.option("--scheduler", metavar="ADDRESS", help="A running Dask cluster, as tcp:// or tls://."),
+    )
+
+
+def memory(command: F) -> F:
+    """What a process may take: `memory`, `cache`."""
+    return _stack(
+        command,
         click.option("--memory", type=size, help="Limit of a process, such as 1GB."),
         click.option("--cache", type=size, help="Data that a process may keep in memory."),
     )

@@ -21,6 +21,9 @@ _STORAGE = {
     errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ESTALE, errno.ENAMETOOLONG, errno.EMFILE,
 }  # fmt: skip
 
+INSISTS = 1.0
+"""Seconds after which a signal that got lost is raised again."""
+
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: cleaned up after as Ctrl-C is, with an exit code of its own."""
@@ -96,15 +99,39 @@ def _warn(message: Warning | str, category: type[Warning], *where: Any, **more: 
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """SIGTERM and SIGINT end the work tidily the first time, at once the second time."""
+    """SIGTERM and SIGINT end the work tidily the first time, at once the second time.
+
+    Compilers call back into Python and swallow what is raised there, so a signal that is not on
+    its way out is raised again.
+    """
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
-        signal.signal(number, signal.SIG_DFL)
-        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        stop = Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+        def insist(alarm: int, frame: FrameType | None) -> None:
+            if not _leaving():
+                raise stop
+
+        signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, insist)
+        signal.setitimer(signal.ITIMER_REAL, INSISTS, INSISTS)
+        raise stop
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
+    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGTERM, leave)
     try:
         yield
     finally:
+        if signal.getsignal(signal.SIGALRM) is not before[signal.SIGALRM]:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _leaving() -> bool:
+    """Whether the code that runs now cleans up after a signal."""
+    error = sys.exc_info()[1]
+    while error is not None and not isinstance(error, KeyboardInterrupt | _Stopped):
+        error = error.__context__
+    return error is not None

@@ -53,6 +53,13 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     show_default=True,
     help="Where SOURCE has what a fit calls rows; columns turns the matrix over.",
 )
+@click.option("--key", help="The array of an npz file or a Zarr group.")
+@click.option("--delimiter", help="Between the cells of a text table; found out when not given.")
+@click.option("--header/--no-header", default=None, help="Whether the first line names the columns.")
+@click.option("--label-column", help="The column that names the rows.")
+@click.option(
+    "--covariate", "covariates", multiple=True, help="A column to keep beside the rows; repeatable."
+)
 @click.option("--center", is_flag=True, help="Subtract the mean of each column.")
 @click.option("--scale", is_flag=True, help="Divide each column by its standard deviation.")
 @click.option("--log1p", is_flag=True, help="Take log(1 + x), for counts.")
@@ -68,8 +75,9 @@ def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any
     """
     from ibpdist.data.ingest import ingest as ingest_
 
+    header = {} if options["header"] is None else {"header": options["header"]}
     with counting("ingest", quiet=quiet) as progress:
-        report = ingest_(source, store, progress=progress, **given(**options))
+        report = ingest_(source, store, progress=progress, **given(**options) | header)
     for warning in report.warnings:
         click.echo(f"ibpdist: warning: {warning}", err=True)
     if not quiet:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, overwrite, settings, talk, where
+from ibpdist.cli._options import COUNT, SEED, given, memory, overwrite, settings, talk, where
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping
 
@@ -25,9 +25,11 @@ from ibpdist.progress import stepping
 @click.option("--inner", type=COUNT, help="Sweeps over the features in a step.")
 @click.option("--restarts", type=COUNT, help="Starts; the best bound is kept.")
 @click.option("--holdout", type=click.FloatRange(0, 1, max_open=True), help="Share of cells held out.")
+@click.option("--checkpoint", type=COUNT, help="Steps from one checkpoint to the next.")
 @click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
 @settings
 @where
+@memory
 @overwrite
 @talk
 def fit(store: Path, run: Path, quiet: bool, verbose: bool, settings: dict[str, Any], **options: Any) -> int:
@@ -46,6 +48,7 @@ def fit(store: Path, run: Path, quiet: bool, verbose: bool, settings: dict[str, 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @where
+@memory
 @talk
 def resume(run: Path, quiet: bool, verbose: bool, **options: Any) -> int:
     """Go on with a fit that was interrupted.

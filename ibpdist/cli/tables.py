@@ -30,16 +30,17 @@ def systems() -> None:
 @click.option(
     "--error",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.01,
-    show_default=True,
-    help="Probability that the truncation shows.",
+    help="Wanted probability that any row has more; 0.01 when nothing is given.",
 )
-def bound(rows: int, mass: float, error: float) -> None:
+@click.option("-K", "--truncation", type=COUNT, help="Print the bounds for this many features instead.")
+def bound(rows: int, mass: float, error: float | None, truncation: int | None) -> None:
     """Find how many features to provide.
 
     An infinite prior is cut off at K features. Prints bounds on the probability that any row
-    has a feature beyond K, side by side, and the smallest K for the wanted error.
+    has a feature beyond K, side by side, each with the smallest K for the wanted error.
     """
-    from ibpdist import bounds
+    from ibpdist.bounds import render, table
 
-    click.echo(bounds.table(rows, mass, error))
+    if error is None and truncation is None:
+        error = 0.01
+    click.echo(render(table(rows, mass, error, truncation)))
