@@ -41,9 +41,11 @@ def h(p: ArrayLike, rows: float) -> Vector:
 def h_slope(p: ArrayLike, rows: float) -> Vector:
     """The derivative of h_N at p in (0, 1]: (1 - (1 - p)^N) / p."""
     p = np.asarray(p, dtype=np.float64)
+    if rows < 1:
+        return np.zeros_like(p)
     with np.errstate(divide="ignore"):
         found: Vector = -np.expm1(rows * np.log1p(-p)) / p
-    return found if rows > 0 else np.zeros_like(p)
+    return found
 
 
 def _series(x: Vector, rows: float) -> Vector:
