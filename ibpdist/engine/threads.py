@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
@@ -41,11 +42,12 @@ def _enter() -> None:
     global _controller, _limiter, _inside
     with _lock:
         _inside += 1
-        if _inside > 1:
-            return
         if _controller is None:  # finding the libraries takes milliseconds, so it is done once
             _controller = ThreadpoolController()
-        _limiter = _controller.limit(limits=1, user_api="blas")
+        _take_control()
+        made = _controller.limit(limits=1, user_api="blas")  # by each: some libraries count by thread
+        if _inside == 1:
+            _limiter = made
 
 
 def _leave() -> None:
@@ -53,5 +55,15 @@ def _leave() -> None:
     with _lock:
         _inside -= 1
         if _inside == 0:
+            _take_control()
             _limiter.restore_original_limits()
             _limiter = None
+            _take_control()
+
+
+def _take_control() -> None:
+    """Recent versions of threadpoolctl obey only the thread that set a limit first, for as long as that lives,
+    and silently. Tasks run in many threads, and the lock here does what that rule is for."""
+    give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if give_up is not None:
+        give_up(force=True)

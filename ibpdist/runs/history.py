@@ -9,7 +9,7 @@ from pathlib import Path
 from ibpdist.algorithms._base import Local, Params
 from ibpdist.errors import StorageError
 from ibpdist.runs import records
-from ibpdist.runs.checkpoint import Checkpoints
+from ibpdist.runs.checkpoint import KEPT, Checkpoints
 
 PATIENCE = 5.0
 """Seconds until a file written on another machine must have come into sight."""
@@ -45,9 +45,12 @@ class RunHistory:
         return self.checkpoints.save(step, first, states)
 
     def prune(self) -> None:
-        """Remove parameters that no kept checkpoint needs; those of step 0 always stay."""
+        """Remove parameters that no kept checkpoint needs; those of step 0 always stay.
+
+        Nothing is removed before there is a second checkpoint to fall back to.
+        """
         kept = self.checkpoints.steps()
-        if not kept:
+        if len(kept) < KEPT:
             return
         for path in self.file(0).parent.glob("*.rec"):
             if 0 < int(path.stem) < kept[-1]:

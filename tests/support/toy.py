@@ -7,11 +7,20 @@ and of the new ones, so a lost or stale row state changes the bits. With `draw`,
 from __future__ import annotations
 
 import hashlib
+import os
+import signal
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from ibpdist.data._base import Chunk
+from ibpdist.engine.serial import Serial
+from ibpdist.runs.bench import bench_of
+from ibpdist.runs.directory import RunDirectory
+from ibpdist.runs.job import Job
+from ibpdist.runs.provenance import facts
+from ibpdist.spec import FitSpec
 from ibpdist.structs import Array, dims, struct
 
 MEMORY = 0.25
@@ -148,3 +157,56 @@ def blobs(rows=230, columns=5, seed=3, width=10):
     centre = rng.normal(size=(3, columns)) * 1.5
     x = centre[rng.integers(3, size=rows)] + rng.normal(size=(rows, columns))
     return MemorySource(x, width)
+
+
+def save_blobs(path, source):
+    """Put a source in a file, for workers to open."""
+    np.save(path, source.x)
+    return f"{path}:{source.width}"
+
+
+def toy_spec(data, **changes):
+    """The spec of a toy fit; `set` may hold `draw` and `faults`, a folder of orders to die."""
+    values = {"data": data, "system": "toy", "truncation": 3, "seed": 7, "steps": 12, "checkpoint": 3}
+    return FitSpec.make(**values | changes)
+
+
+def toy_job(spec):
+    file, _, width = spec.data.rpartition(":")
+    source = MemorySource(np.load(file), int(width))
+    toy = Toy(spec.truncation, bool(spec.set.get("draw", False)))
+    orders = spec.set.get("faults", "")
+    return Job(spec, Mortal(toy.features, toy.draw, orders) if orders else toy, source)
+
+
+def open_toy(run, cache, spill):
+    """The workbench of a toy run, as a worker makes it."""
+    return bench_of(toy_job(FitSpec.read(Path(run) / "spec.yaml")), run, cache, spill)
+
+
+OPEN_TOY = "tests.support.toy:open_toy"
+
+
+def toy_run(path, spec, **options):
+    """A new run directory of a toy."""
+    job = toy_job(spec)
+    return RunDirectory.create(path, spec.dump(), lambda: facts(job.source), **options), job
+
+
+def serial_engine(run, job, **options):
+    return Serial(bench_of(job, str(run), **options))
+
+
+@dataclass(frozen=True)
+class Mortal(Toy):
+    """A toy that obeys orders: a file `STEP-ROW` in the folder kills, once, the process that makes
+    that step of the chunk that starts at that row. The file is renamed first, as proof."""
+
+    orders: str = ""
+
+    def local(self, chunk, local, params, draws):
+        order = Path(self.orders) / f"{draws.step}-{chunk.start}"
+        if order.exists():
+            order.rename(order.with_name(f"obeyed-{order.name}"))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().local(chunk, local, params, draws)

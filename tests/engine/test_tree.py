@@ -1,0 +1,96 @@
+"""The order of a reduction is fixed: not by who did which part of it."""
+
+import numpy as np
+import pytest
+
+from ibpdist.engine._base import groups
+from ibpdist.engine.tree import TreeSum
+from ibpdist.structs import Array, dims, struct
+
+
+@struct
+class Leaf:
+    total: Array = dims("column")
+    low: Array = dims("column", reduce="min")
+    rows: Array = dims("row", reduce="concat")
+
+
+def leaves(count):
+    """Values of very different sizes, so that every other order of adding has other bits."""
+    rng = np.random.default_rng(count)
+    values = rng.normal(size=(count, 40)) * 10.0 ** rng.integers(-12, 12, size=(count, 40))
+    return [Leaf(value, value, np.array([i])) for i, value in enumerate(values)]
+
+
+def reduced(values):
+    total = TreeSum()
+    for value in values:
+        total.add(value)
+    return total.value()
+
+
+def same(one, other):
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("total", "low", "rows"))
+
+
+@pytest.mark.parametrize("j", range(5))
+def test_width_of_groups_does_not_change_the_bits(j):
+    for count in range(1, 80):
+        values = leaves(count)
+        parts = [reduced(values[first:last]) for first, last in groups(count, 2**j)]
+        assert same(reduced(parts), reduced(values)), (count, j)
+
+
+def test_order_of_adding_would_matter():
+    differ = 0
+    for count in range(3, 40):
+        values = leaves(count)
+        plain = values[0].total
+        for value in values[1:]:
+            plain = plain + value.total
+        differ += not np.array_equal(plain, reduced(values).total)
+    assert differ > 30
+
+
+def test_groups_that_are_not_aligned_change_the_bits():
+    differ = 0
+    for count in range(7, 40):
+        values = leaves(count)
+        parts = [reduced(values[first : first + 3]) for first in range(0, count, 3)]
+        differ += not np.array_equal(reduced(parts).total, reduced(values).total)
+    assert differ > 25
+
+
+def test_rows_keep_their_order():
+    assert reduced(leaves(37)).rows.tolist() == list(range(37))
+
+
+def test_minimum_is_reduced_too():
+    values = leaves(11)
+    assert np.array_equal(reduced(values).low, np.min([v.low for v in values], axis=0))
+
+
+def test_one_value_is_itself():
+    (value,) = leaves(1)
+    assert reduced([value]) is value
+
+
+def test_sum_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="nothing"):
+        TreeSum().value()
+
+
+def test_value_can_be_asked_for_twice_and_in_between():
+    total, values = TreeSum(), leaves(6)
+    for at, value in enumerate(values):
+        total.add(value)
+        assert same(total.value(), reduced(values[: at + 1]))
+        assert same(total.value(), total.value())
+
+
+def test_groups_cover_all_chunks_once():
+    for count in range(1, 40):
+        for j in range(4):
+            parts = groups(count, 2**j)
+            assert [c for first, last in parts for c in range(first, last)] == list(range(count))
+            assert all(first % 2**j == 0 for first, _ in parts)

@@ -1,0 +1,152 @@
+"""Row state is a function of (run, chunk, step), however it comes about."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from ibpdist.algorithms.sweeps import sweeps
+from ibpdist.engine.memo import InFiles
+from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.work import Workbench, advance, save, survey
+from ibpdist.runs.bench import bench_of
+from ibpdist.runs.drive import Saver
+from tests.support.toy import Toy, blobs, save_blobs, serial_engine, toy_run, toy_spec
+
+STEPS = 7
+
+
+@pytest.fixture(params=[False, True], ids=["mean", "draw"])
+def run(request, tmp_path):
+    """A run of seven steps, committed after three, with its true row state after each step."""
+    data = save_blobs(tmp_path / "x.npy", blobs())
+    directory, job = toy_run(tmp_path / "run", toy_spec(data, set={"draw": request.param}))
+    engine = serial_engine(directory.path, job)
+    truth, sums = {}, {}
+    for now in islice(sweeps(job.algorithm, engine, job.spec.seed), STEPS):
+        truth[now.step] = [engine.bench._memo.get(c)[1].share for c in range(engine.chunks)]
+        sums[now.step] = now.trace["objective"]
+        if now.step == 3:
+            Saver(directory, engine, 3).save(now)
+    yield directory, job, truth, sums
+    directory.close()
+
+
+def fresh(run, **options):
+    directory, job, *_ = run
+    return bench_of(job, str(directory.path), **options)
+
+
+@pytest.mark.parametrize("step", [1, 3, 4, 7])
+def test_state_is_rebuilt_from_nothing(run, step):
+    bench = fresh(run)
+    for index in (0, 11, 22):
+        state = bench.state(bench.chunk(index), step)
+        assert np.array_equal(state.share, run[2][step][index])
+
+
+def test_rebuilding_begins_at_the_newest_commit(run):
+    bench = fresh(run)
+    bench.state(bench.chunk(4), 7)
+    assert bench.replayed == 4, "from the commit after step 3"
+    bench.state(bench.chunk(4), 7)
+    assert bench.replayed == 4, "the second time it is remembered"
+
+
+def test_rebuilding_before_the_first_commit_begins_at_the_start(run):
+    bench = fresh(run)
+    bench.state(bench.chunk(4), 2)
+    assert bench.replayed == 2
+
+
+def test_state_kept_from_long_ago_is_brought_forward(run):
+    bench = fresh(run)
+    bench.state(bench.chunk(4), 5)
+    bench.replayed = 0
+    assert np.array_equal(bench.state(bench.chunk(4), 7).share, run[2][7][4])
+    assert bench.replayed == 2
+
+
+def test_state_of_a_later_step_is_not_used_for_an_earlier_one(run):
+    bench = fresh(run)
+    bench.state(bench.chunk(4), 7)
+    assert np.array_equal(bench.state(bench.chunk(4), 5).share, run[2][5][4])
+
+
+@pytest.mark.parametrize("step", [1, 4, 6])
+def test_a_group_gives_the_same_sums_on_a_fresh_process(run, step):
+    one, other = fresh(run), fresh(run)
+    for s in range(1, step):
+        advance(one, 0, 8, s)
+    warm, cold = advance(one, 0, 8, step), advance(other, 0, 8, step)
+    assert np.array_equal(warm.sums.total, cold.sums.total)
+    assert np.array_equal(warm.sums.fit, cold.sums.fit)
+    assert warm.replayed == 0
+    assert cold.replayed == 8 * {1: 0, 4: 0, 6: 2}[step]
+
+
+def test_doing_a_step_twice_changes_nothing(run):
+    bench = fresh(run)
+    first = advance(bench, 0, 4, 2)
+    again = advance(bench, 0, 4, 2)
+    assert np.array_equal(first.sums.total, again.sums.total)
+
+
+def test_state_in_files_is_the_same(run, tmp_path):
+    plain, spilled = fresh(run), fresh(run, spill=str(tmp_path / "spill"))
+    assert isinstance(spilled._memo, InFiles)
+    for step in (1, 2, 3, 4):
+        assert np.array_equal(
+            advance(plain, 0, 23, step).sums.total, advance(spilled, 0, 23, step).sums.total
+        )
+    assert spilled.replayed == 0
+
+
+def test_state_files_that_vanish_are_made_again(run, tmp_path):
+    bench = fresh(run, spill=str(tmp_path / "spill"))
+    advance(bench, 0, 4, 1)
+    for file in (tmp_path / "spill").iterdir():
+        file.unlink()
+    block = advance(bench, 0, 4, 2)
+    assert block.replayed == 4
+    assert np.array_equal(block.sums.total, advance(fresh(run), 0, 4, 2).sums.total)
+
+
+def test_a_damaged_commit_is_passed_over(run):
+    directory, _, truth, _ = run
+    for file in directory.checkpoints.folder(3).glob("rows-*"):
+        raw = bytearray(file.read_bytes())
+        raw[-3] ^= 4
+        file.write_bytes(raw)
+    bench = fresh(run)
+    assert np.array_equal(bench.state(bench.chunk(22), 7).share, truth[7][22])
+    assert bench.replayed == 7
+
+
+def test_data_in_memory_changes_nothing(run):
+    plain, cached = fresh(run), fresh(run, cache=1 << 20)
+    for step in (1, 2):
+        one, other = advance(plain, 0, 23, step), advance(cached, 0, 23, step)
+        assert np.array_equal(one.sums.total, other.sums.total)
+
+
+def test_save_names_and_hashes_its_file(run):
+    directory = run[0]
+    directory.checkpoints.begin(5)
+    files = save(fresh(run), 8, 16, 5)
+    assert list(files) == ["rows-000008-000015.rec"]
+    assert len(files["rows-000008-000015.rec"]) == 64
+
+
+def test_survey_adds_up(run):
+    facts = survey(fresh(run), 0, 23)
+    assert facts.rows == 230
+    assert np.allclose(facts.total, run[1].source.x.sum(0))
+
+
+def test_memory_history_keeps_what_a_step_needs():
+    source = blobs()
+    bench = Workbench(Toy(), source, MemoryHistory(), 7)
+    list(islice(sweeps(bench.algorithm, Serial(bench), 7), 5))
+    assert sorted(bench.history._params) == [4, 5]
+    assert bench.replayed == 0
