@@ -24,7 +24,11 @@ from ibpdist.progress import stepping
 @click.option("--rtol", type=click.FloatRange(min=0), help="Stop at this relative gain of the bound.")
 @click.option("--inner", type=COUNT, help="Sweeps over the features in a step.")
 @click.option("--restarts", type=COUNT, help="Starts; the best bound is kept.")
-@click.option("--holdout", type=click.FloatRange(0, 1, max_open=True), help="Share of cells held out.")
+@click.option(
+    "--holdout",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Share of the columns to hide in half of the rows, for `evaluate`.",
+)
 @click.option("--checkpoint", type=COUNT, help="Steps from one checkpoint to the next.")
 @click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
 @settings

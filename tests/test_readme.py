@@ -1,0 +1,70 @@
+"""The README says what is true: its table is the catalog, its code runs, its commands exist."""
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import ibpdist
+from ibpdist.catalog import SYSTEMS, settings_of
+from ibpdist.cli import main
+from ibpdist.evaluate.recovery import recovery
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+LINES = [line.strip() for line in README.splitlines() if line.startswith("    ")]
+PARTS = [part.strip() for line in LINES for part in line.split("&&")]
+COMMANDS = [part for part in PARTS if part.startswith("ibpdist ")]
+
+
+def table(header: str) -> list[list[str]]:
+    """The cells of the table that begins with a header."""
+    _, _, rest = README.partition(f"| {header} |")
+    lines = rest.partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_table_of_systems_is_the_catalog() -> None:
+    rows = [[row.name, row.prior, row.weights, row.observation, row.summary] for row in SYSTEMS.values()]
+    wanted = "\n".join(f"| `{name}` | {' | '.join(rest)} |" for name, *rest in rows)
+    assert table("system") == rows, f"the table should be\n{wanted}"
+
+
+def test_the_table_of_settings_has_every_setting() -> None:
+    known = {name for system in SYSTEMS for name in settings_of(system)}
+    assert {row[0] for row in table("setting")} == known
+
+
+@pytest.mark.slow
+def test_the_first_fit_runs_and_finds_the_shapes() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    held: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(compile(code, "README.md", "exec"), held)
+    assert said.getvalue().startswith("4 features\n")
+    assert int(recovery(held["result"], held["data"]).recovered) == 4
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_of_the_readme_is_parsed(line: str) -> None:
+    name, *args = shlex.split(line)[1:]
+    command = main.commands[name]
+    context = command.make_context(name, args)
+    assert isinstance(context, click.Context)
+
+
+def test_the_readme_shows_most_commands() -> None:
+    shown = {shlex.split(line)[1] for line in COMMANDS}
+    assert set(main.commands) - shown <= {"systems"}
+
+
+def test_the_folders_it_names_exist() -> None:
+    package = Path(ibpdist.__file__).parent
+    named = {row[0].partition("`")[0] for row in table("where | what")}
+    for name in named:
+        if name.startswith("ibpdist/"):
+            assert (package / name.removeprefix("ibpdist/")).exists(), name
