@@ -104,7 +104,7 @@ def render(lines: list[Line]) -> str:
 
 def _exact(rows: float, mass: float, truncation: int) -> float:
     log_p, weight = _last_stick(mass, truncation)
-    return float(weight @ -np.expm1(-mass * h(np.exp(log_p), rows)))
+    return min(1.0, float(weight @ -np.expm1(-mass * h(np.exp(log_p), rows))))
 
 
 def _eq11(rows: float, mass: float, truncation: int) -> float:

@@ -25,6 +25,8 @@ Lower = Callable[[Vector, Vector], tuple[Vector, Vector]]
 """(tau, off) -> the bounds b, and the gradient in tau of sum_k off_k b_k."""
 
 _RESTARTS, _FAR = 8, 60.0
+_STEP, _GAIN = 1e-14, 1e-12
+"""Relative gains at which a climb and a series of climbs stop."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +76,39 @@ def better(problem: Problem, one: Vector, other: Vector) -> Vector:
     return one if problem.value(one)[0] >= problem.value(other)[0] else other
 
 
-def solve(problem: Problem, tau: Vector, tolerance: float = 1e-13) -> Vector:
-    """Climb from `tau` until a restart gains less than 1e-11 of the objective."""
-    best, reached = tau, problem.value(tau)[0]
+def solve(problem: Problem, tau: Vector) -> Vector:
+    """Climb from `tau`, again with a fresh metric while there is something to gain."""
+    reached, slope = problem.value(tau)
     for _ in range(_RESTARTS):
-        tried, value = _climb(problem, best, reached, tolerance)
+        least = max(1.0, abs(reached))
+        if _promise(tau, slope) <= _STEP * least:
+            break
+        tried = _climb(problem, tau, reached)
+        value, slope = problem.value(tried)
         if not value > reached:
             break
-        gain, best, reached = value - reached, tried, value
-        if gain <= 1e-11 * max(1.0, abs(reached)):
+        gain, tau, reached = value - reached, tried, value
+        if gain <= _GAIN * least:
             break
-    return best
+    return tau
 
 
-def _climb(problem: Problem, tau: Vector, reached: float, tolerance: float) -> tuple[Vector, float]:
+def _promise(tau: Vector, slope: Vector) -> float:
+    """What a natural-gradient step would gain if the Fisher information were the curvature."""
+    step = np.linalg.solve(_metric(tau), (slope * tau)[:, :, None])[:, :, 0]
+    return 0.5 * float(np.sum(step * slope * tau))
+
+
+def _metric(tau: Vector) -> Vector:
+    """Fisher information of each stick in log tau, kept away from singular."""
+    information = tau[:, :, None] * fisher(tau) * tau[:, None, :]
+    floor: Vector = (1e-8 + 1e-12 * tau.sum(axis=1))[:, None, None] * np.eye(2)
+    return information + floor
+
+
+def _climb(problem: Problem, tau: Vector, reached: float) -> Vector:
     """L-BFGS over log tau, in coordinates in which the Fisher information of each stick is 1."""
-    metric = tau[:, :, None] * fisher(tau) * tau[:, None, :]
-    metric += (1e-8 + 1e-12 * tau.sum(axis=1))[:, None, None] * np.eye(2)
-    back = np.linalg.inv(np.linalg.cholesky(metric)).transpose(0, 2, 1)
+    back = np.linalg.inv(np.linalg.cholesky(_metric(tau))).transpose(0, 2, 1)
     centre = np.log(tau)
 
     def place(y: Vector) -> Vector:
@@ -104,7 +121,7 @@ def _climb(problem: Problem, tau: Vector, reached: float, tolerance: float) -> t
         value, slope = problem.value(at)
         return reached - value, -np.einsum("kij,ki->kj", back, slope * at).ravel()
 
-    gain = tolerance * max(1.0, abs(reached))
+    gain = _STEP * max(1.0, abs(reached))
     found = minimize(
         loss,
         np.zeros(tau.size),
@@ -112,7 +129,7 @@ def _climb(problem: Problem, tau: Vector, reached: float, tolerance: float) -> t
         method="L-BFGS-B",
         options={"maxiter": 200, "maxcor": 20, "ftol": gain, "gtol": 1e-12},
     )
-    return place(found.x), reached - float(found.fun)
+    return place(found.x)
 
 
 def _last_slope(tau: Vector) -> Vector:

@@ -1,5 +1,7 @@
 """The three lower bounds of E log(1 - pi_k): values, order, gradients, behaviour at scale."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -148,7 +150,7 @@ def test_taylor_upper_end_is_the_series_of_the_reference(tau: np.ndarray) -> Non
 def test_taylor_interval_narrows() -> None:
     tau = STICKS["used, then unused"]
     ends = [_taylor.interval(tau, terms) for terms in (500, 2000, 8000)]
-    for (low, high), (low_more, high_more) in zip(ends, ends[1:], strict=False):
+    for (low, high), (low_more, high_more) in pairwise(ends):
         assert np.all(low_more >= low - 1e-12)
         assert np.all(high_more <= high + 1e-12)
 
@@ -172,5 +174,5 @@ def test_taylor_is_useless_when_terms_stop_short() -> None:
 
 def test_taylor_refuses_sizes_it_cannot_sum() -> None:
     _taylor.check(20, 10_000)
-    with pytest.raises(UsageError, match='40 features and 4000000 rows .* use the bound "convex"'):
+    with pytest.raises(UsageError, match=r'40 features and 4000000 rows .* use the bound "convex"'):
         _taylor.check(40, 4_000_000)

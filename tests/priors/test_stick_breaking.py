@@ -180,7 +180,7 @@ def log_evidence(on: list[int], rows: int, mass: float, tail: bool) -> float:
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("on", [[0], [2], [3, 1], [1, 1], [2, 0], [0, 0]])
 def test_below_the_exact_evidence_of_z(bound: str, on: list[int]) -> None:
-    """For fixed z: with the tail below the IBP's log p(z, nothing later), without it below the truncated one."""
+    """For fixed z: with the tail below the IBP's log p(z), without it below the truncated model's."""
     prior = StickBreaking(1.7, bound)
     params, seen = solved(prior, on, 3)
     score = prior.score(params, seen)
