@@ -1,0 +1,151 @@
+"""Results as CSV: every number comes back, labels stand where they belong, nothing is left of a failure."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from ibpdist.errors import OutputInUse, StorageError
+from ibpdist.runs import export as module
+from ibpdist.runs.export import export
+
+ROWS, FEATURES, COLUMNS = 7, 3, 2
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture
+def tree() -> xr.DataTree:
+    params = xr.Dataset(
+        {
+            "mean": (("feature", "column"), RNG.standard_normal((FEATURES, COLUMNS))),
+            "prevalence": ("feature", RNG.random(FEATURES)),
+            "active": ("feature", np.array([True, True, False])),
+            "basis": (("group", "feature", "component"), RNG.standard_normal((1, FEATURES, 2))),
+            "noise": ((), 0.1 + 0.2),
+            "mass": ((), 1.5),
+        },
+        {"column": ["gene a", 'b "quoted", with comma'], "batch": ("column", [1, 2])},
+    )
+    rows = xr.Dataset(
+        {"z": (("row", "feature"), RNG.random((ROWS, FEATURES)).astype(np.float32))},
+        {"row": [f"cell {n}" for n in range(ROWS)], "donor": ("row", np.arange(ROWS) % 2)},
+    )
+    trace = xr.Dataset(
+        {"objective": ("step", [-3.0, -2.5]), "z prior": ("step", [-1.0, -1e-17])}, {"step": [1, 2]}
+    )
+    return xr.DataTree.from_dict({"params": params, "rows": rows, "trace": trace})
+
+
+@pytest.fixture
+def exported(tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(module, "open_result", lambda run: tree)
+    export("run", tmp_path / "csv")
+    return tmp_path / "csv"
+
+
+def read(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_there_is_a_file_for_every_array(exported: Path) -> None:
+    files = {path.relative_to(exported).as_posix() for path in exported.rglob("*") if path.is_file()}
+    assert files == {
+        "params/active.csv", "params/basis.csv", "params/mean.csv", "params/prevalence.csv",
+        "params/scalars.csv", "rows/z.csv", "trace.csv",
+    }  # fmt: skip
+
+
+def test_the_paths_are_returned(tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "open_result", lambda run: tree)
+    paths = export("run", str(tmp_path / "csv"))
+    assert paths == sorted((tmp_path / "csv").rglob("*.csv"))
+    assert len(paths) == 7
+
+
+def test_two_dims_are_a_table_with_labels(exported: Path, tree: xr.DataTree) -> None:
+    head, *lines = read(exported / "params/mean.csv")
+    assert head == ["feature", "column gene a", 'column b "quoted", with comma']
+    assert [line[0] for line in lines] == ["0", "1", "2"]
+    values = np.array([line[1:] for line in lines], dtype=float)
+    np.testing.assert_array_equal(values, tree["params"]["mean"].values)
+
+
+def test_rows_keep_their_labels_and_covariates(exported: Path, tree: xr.DataTree) -> None:
+    head, *lines = read(exported / "rows/z.csv")
+    assert head == ["row", "donor", "feature 0", "feature 1", "feature 2"]
+    assert [line[:2] for line in lines] == [[f"cell {n}", str(n % 2)] for n in range(ROWS)]
+    values = np.array([line[2:] for line in lines], dtype=np.float32)
+    np.testing.assert_array_equal(values, tree["rows"]["z"].values)
+
+
+def test_one_dim_is_a_column(exported: Path, tree: xr.DataTree) -> None:
+    head, *lines = read(exported / "params/prevalence.csv")
+    assert head == ["feature", "prevalence"]
+    np.testing.assert_array_equal([float(line[1]) for line in lines], tree["params"]["prevalence"].values)
+    assert [line[1] for line in read(exported / "params/active.csv")[1:]] == ["True", "True", "False"]
+
+
+def test_three_dims_have_a_line_for_each_entry(exported: Path, tree: xr.DataTree) -> None:
+    head, *lines = read(exported / "params/basis.csv")
+    assert head == ["group", "feature", "component", "basis"]
+    basis = tree["params"]["basis"].values
+    assert len(lines) == basis.size
+    for group, feature, component, value in lines:
+        assert float(value) == basis[int(group), int(feature), int(component)]
+
+
+def test_scalars_and_trace_lose_no_digit(exported: Path) -> None:
+    assert read(exported / "params/scalars.csv") == [
+        ["name", "value"],
+        ["noise", repr(0.1 + 0.2)],
+        ["mass", "1.5"],
+    ]
+    assert read(exported / "trace.csv") == [
+        ["step", "objective", "z prior"], ["1", "-3.0", "-1.0"], ["2", "-2.5", "-1e-17"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cells", [1, 6, 7, 1000])
+def test_reading_in_parts_changes_nothing(
+    cells: int, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CELLS", cells)
+    told: list[tuple[int, int | None]] = []
+    export("run", tmp_path / "again", progress=lambda done, whole: told.append((done, whole)))
+    for path in exported.rglob("*.csv"):
+        assert (tmp_path / "again" / path.relative_to(exported)).read_bytes() == path.read_bytes()
+    assert told[-1] == (ROWS, ROWS)
+    assert len(told) == {1: 7, 6: 4, 7: 4, 1000: 1}[cells]
+
+
+def test_an_existing_output_is_kept(exported: Path, tmp_path: Path) -> None:
+    (exported / "trace.csv").write_text("mine")
+    with pytest.raises(OutputInUse, match="exists"):
+        export("run", exported)
+    assert (exported / "trace.csv").read_text() == "mine"
+    export("run", exported, overwrite=True)
+    assert read(exported / "trace.csv")[0] == ["step", "objective", "z prior"]
+
+
+def test_overwriting_takes_only_an_export_away(exported: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("years")
+    with pytest.raises(OutputInUse):
+        export("run", tmp_path / "mine", overwrite=True)
+    assert (tmp_path / "mine/thesis.txt").read_text() == "years"
+
+
+def test_a_failure_leaves_nothing(tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "open_result", lambda run: tree)
+
+    def full(result: xr.DataTree, into: Path, progress: object) -> None:
+        (into / "params").mkdir()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_write_all", full)
+    with pytest.raises(StorageError, match=r"csv: cannot be written: No space left on device"):
+        export("run", tmp_path / "csv")
+    assert list(tmp_path.iterdir()) == []

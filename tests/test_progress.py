@@ -1,0 +1,120 @@
+"""Progress: who is told what, on a terminal and off it."""
+
+import io
+import re
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+
+from ibpdist import progress
+from ibpdist.progress import counting, stepping
+
+
+@dataclass(frozen=True)
+class Now:
+    step: int
+    trace: dict[str, float] = field(default_factory=lambda: {"bound": -1234.5678, "active": 3.0})
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of day, which the test sets."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def as_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Standard error from here on; not a fixture, because pytest sets its own after the fixtures."""
+    made = Terminal()
+    monkeypatch.setattr(sys, "stderr", made)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    return made
+
+
+def test_counting_says_a_line_every_few_seconds_and_the_last(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counting("ingest") as tell:
+        for second in range(12):
+            clock[0] = float(second)
+            tell(1000 * second, 20_000)
+        clock[0] = 11.5
+        tell(20_000, 20_000)
+    assert capsys.readouterr().err.splitlines() == [
+        "ingest: 5,000 of 20,000 rows, 5.0 s",
+        "ingest: 10,000 of 20,000 rows, 10.0 s",
+        "ingest: 20,000 of 20,000 rows, 11.5 s",
+    ]
+
+
+def test_counting_without_an_end(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with counting("read", "lines") as tell:
+        tell(1, None)
+        clock[0] = 6.0
+        tell(2, None)
+    assert capsys.readouterr().err == "read: 2 lines, 6.0 s\n"
+
+
+def test_stepping_says_first_last_and_now_and_then(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stepping("fit", 20) as tell:
+        for step in range(1, 21):
+            clock[0] = float(step - 1)
+            tell(Now(step))
+    lines = capsys.readouterr().err.splitlines()
+    assert [int(line.split()[2]) for line in lines] == [1, 6, 11, 16, 20]
+    assert lines[0] == "fit: step 1 of at most 20, bound -1,234.5678, 3 active, 0.0 s"
+
+
+def test_verbose_says_every_step(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with stepping("fit", verbose=True) as tell:
+        for step in (1, 2, 3):
+            tell(Now(step))
+    assert [line.partition(",")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "fit: step 1",
+        "fit: step 2",
+        "fit: step 3",
+    ]
+
+
+def test_quiet_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = as_terminal(monkeypatch)
+    with counting("ingest", quiet=True) as count, stepping("fit", 5, quiet=True) as step:
+        count(1, 2)
+        step(Now(1))
+    assert terminal.getvalue() == ""
+
+
+def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = as_terminal(monkeypatch)
+    with counting("ingest") as count:
+        count(500, 1000)
+    with stepping("fit", 50) as step:
+        step(Now(7))
+    said = terminal.getvalue()
+    assert re.search(r"500/1000\S* rows", said)
+    assert re.search(r" 7/50\S* steps bound -1,234.5678, 3 active", said)
+    assert "3 active" in said
+
+
+def test_a_bar_goes_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = as_terminal(monkeypatch)
+
+    def work() -> None:
+        with counting("ingest") as count:
+            count(1, 2)
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        work()
+    assert "1/2" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\x1b[2K")
