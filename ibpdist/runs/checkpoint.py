@@ -129,6 +129,9 @@ class Checkpoints:
         if not whole:
             raise StorageError(f"{path}: damaged: it does not match its hash")
         files: dict[str, str] = body["files"]
+        for name in files:
+            if name != "params.rec":
+                _span(name)
         return files
 
 

@@ -1,0 +1,79 @@
+"""Memory is planned before it is used: cache first, then row state to files, then a refusal that helps."""
+
+import re
+
+import pytest
+
+from ibpdist.engine import memory
+from ibpdist.engine.memory import available, plan
+from ibpdist.errors import UsageError
+from tests.support.sizes import Sizes
+
+MB = 1 << 20
+
+
+BIG = Sizes(4_000_000, 256, 16_384)
+
+
+def test_plenty():
+    made = plan(BIG, 40, 2, 64 << 30)
+    assert made.chunks == 3 * 16 * MB
+    assert made.state == 4_000_000 * 40 * 4 // 2
+    assert not made.spill
+    assert made.cache == 4_000_000 * 256 * 4 // 2, "all of the data of a process, no more"
+
+
+def test_short_of_memory_the_cache_goes_first():
+    made = plan(BIG, 40, 2, 1200 * MB)
+    assert not made.spill
+    assert made.cache < 200 * MB
+    used = made.base + made.chunks + made.sums + made.state + made.cache
+    assert used <= 0.6 * made.limit
+
+
+def test_shorter_still_row_state_goes_to_files():
+    made = plan(BIG, 40, 2, 1000 * MB)
+    assert made.spill
+    assert made.base + made.chunks + made.sums + made.cache <= 0.6 * made.limit
+
+
+def test_too_short_names_the_chunk_that_fits():
+    with pytest.raises(UsageError, match=r"needs 304 MB but may use 60% of 450 MB; .* at most ([\d,]+) rows") as caught:
+        plan(BIG, 40, 2, 450 * MB)
+    rows = int(re.search(r"at most ([\d,]+) rows", str(caught.value))[1].replace(",", ""))
+    smaller = Sizes(BIG.rows, BIG.columns, rows)
+    assert plan(smaller, 40, 2, 450 * MB).spill
+    with pytest.raises(UsageError):
+        plan(Sizes(BIG.rows, BIG.columns, rows + 100), 40, 2, 450 * MB)
+
+
+def test_no_chunk_fits():
+    with pytest.raises(UsageError, match="use fewer processes or fewer features"):
+        plan(BIG, 40, 2, 300 * MB)
+
+
+def test_a_cache_that_was_asked_for_is_a_limit():
+    assert plan(BIG, 40, 2, 64 << 30, cache=0).cache == 0
+    assert plan(BIG, 40, 2, 64 << 30, cache=5 * MB).cache == 5 * MB
+    assert plan(BIG, 40, 2, 1200 * MB, cache=1 << 40).cache < 200 * MB
+
+
+def test_batches_hold_state_for_each_fit():
+    assert plan(BIG, 40, 2, 64 << 30, fits=3).state == 3 * plan(BIG, 40, 2, 64 << 30).state
+
+
+def test_in_words():
+    said = str(plan(BIG, 40, 2, 1000 * MB))
+    assert "row state 305.2 MB in files" in said
+    assert "chunks 48 MB" in said
+
+
+def test_available_is_shared_and_bounded_by_the_container(tmp_path, monkeypatch):
+    whole = available(1)
+    assert available(4) == whole // 4
+    limit = tmp_path / "memory.max"
+    limit.write_text("1073741824\n")
+    monkeypatch.setattr(memory, "CGROUP", limit)
+    assert available(2) == 512 * MB
+    limit.write_text("max\n")
+    assert available(1) > 512 * MB

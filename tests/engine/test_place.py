@@ -1,0 +1,76 @@
+"""Where a fit runs, and what is refused."""
+
+import numpy as np
+import pytest
+
+from ibpdist.engine import place
+from ibpdist.engine.place import Place, place_for, refuse_open
+from ibpdist.errors import UsageError
+from tests.support.sizes import Sizes
+
+SMALL, LARGE = Sizes(1000, 10, 100), Sizes(1 << 20, 32, 1 << 16)
+
+
+@pytest.fixture(autouse=True)
+def _four_cores(monkeypatch):
+    monkeypatch.setattr(place.os, "cpu_count", lambda: 4)
+
+
+def test_small_data_stay_here():
+    assert place_for(SMALL, kept=True) == Place()
+    assert not place_for(SMALL, kept=True).distributed
+
+
+def test_large_data_get_a_process_a_core():
+    assert LARGE.rows * LARGE.columns * np.dtype(np.float32).itemsize >= 64 << 20
+    assert place_for(LARGE, kept=True).workers == 4
+
+
+def test_without_a_run_nothing_is_started():
+    assert place_for(LARGE, kept=False) == Place()
+    assert place_for(LARGE, kept=False, workers=2).workers == 2
+
+
+def test_serial_wins_over_size():
+    assert place_for(LARGE, kept=True, serial=True) == Place()
+
+
+def test_one_core_needs_no_process(monkeypatch):
+    monkeypatch.setattr(place.os, "cpu_count", lambda: 1)
+    assert place_for(LARGE, kept=True) == Place()
+
+
+@pytest.mark.parametrize(
+    "both", [{"workers": 2, "serial": True}, {"workers": 2, "scheduler": "tcp://127.0.0.1:1"}]
+)
+def test_two_places_are_refused(both):
+    with pytest.raises(UsageError, match="exclude each other"):
+        place_for(SMALL, True, **both)
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_workers_are_refused(workers):
+    with pytest.raises(UsageError, match=f"workers is {workers}: expected 1 or more"):
+        place_for(SMALL, True, workers=workers)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:8786", "127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"])
+def test_this_machine_needs_no_certificate(address):
+    refuse_open(address)
+
+
+def test_tls_may_be_anywhere():
+    refuse_open("tls://cluster.example:8786")
+    assert place_for(SMALL, True, scheduler="tls://10.0.0.1:8786").scheduler == "tls://10.0.0.1:8786"
+
+
+@pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "cluster.example:8786", "0.0.0.0:8786", "ws://10.0.0.1:1"])
+def test_other_machines_without_tls_are_refused(address):
+    with pytest.raises(UsageError, match="without TLS"):
+        place_for(SMALL, True, scheduler=address)
+
+
+def test_plan_is_that_of_one_process():
+    assert Place(4, memory=1 << 30).plan(LARGE, 10).limit == 1 << 30
+    assert Place(4).plan(LARGE, 10).limit == Place(1).plan(LARGE, 10).limit // 4
+    assert Place(4, memory=1 << 30).plan(LARGE, 10, 2).state == 2 * Place(4, memory=1 << 30).plan(LARGE, 10).state

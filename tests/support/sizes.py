@@ -1,0 +1,16 @@
+"""Sources of which only the size counts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass
+class Sizes:
+    rows: int
+    columns: int
+    height: int
+    dtype: np.dtype = np.dtype(np.float32)
+
+    def bounds(self, index):
+        return 0, min(self.rows, self.height)
