@@ -192,6 +192,7 @@ def synthesise(
     noise: float | Sequence[float] = 0.25,
     seed: int = 0,
     keep_z: bool = False,
+    chunk_rows: int | None = None,
     overwrite: bool = False,
     progress: Count | None = None,
     **options: Any,
@@ -199,7 +200,7 @@ def synthesise(
     """Write synthetic data to a store, a chunk at a time, with the truth beside them.
 
     The store holds dictionary, prevalence and noise; with `keep_z` also z and w, which are
-    gathered in memory. `options` are those of `recipe`.
+    gathered in memory. `chunk_rows` is that of the store; `options` are those of `recipe`.
     """
     from ibpdist.data.store import create, open_dataset
 
@@ -207,7 +208,12 @@ def synthesise(
     planted, kept = plant(made), []
     step = layout.default_chunk_rows(made.columns, np.dtype(made.dtype))
     held = create(
-        store, columns=made.columns, dtype=made.dtype, attributes=described(made), overwrite=overwrite
+        store,
+        columns=made.columns,
+        dtype=made.dtype,
+        chunk_rows=chunk_rows,
+        attributes=described(made),
+        overwrite=overwrite,
     )
     with held as writer:
         for start in range(0, rows, step):
@@ -219,6 +225,13 @@ def synthesise(
         for name, (dims, values) in (truth(planted) | _row_truth(kept)).items():
             writer.put(name, dims, values)
     return open_dataset(store)
+
+
+def stored(store: Dataset, name: str) -> Matrix:
+    """A planted array of a synthetic store: dictionary, prevalence, noise, and z or w if they were kept."""
+    if name not in store.extras:
+        raise UsageError(f"{store.path}: holds no planted {name}; it needs data made by `ibpdist synth`")
+    return store.extra(name)  # noqa: S610
 
 
 def truth(planted: Planted) -> dict[str, tuple[tuple[str, ...], Vector]]:

@@ -16,11 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from ibpdist.data._base import Chunk, Source
+from ibpdist.data.store import Dataset, open_dataset
+from ibpdist.data.synthetic import stored
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import Run, predictor_of, result_of, source_of, spec_of
-from ibpdist.evaluate.predict import Predictor
+from ibpdist.evaluate.predict import Predictor, predictor
 from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
 from ibpdist.progress import Count
 
@@ -88,6 +90,15 @@ def evaluate(
         source, protocol = source_of(data, len(of.noise)), columns_visible(visible, len(of.noise))
     threads = threads_for(source, workers, serial, scheduler)
     return score(of, source, protocol, Sampling(chains, draws, seed), threads=threads, progress=progress)
+
+
+def evaluate_truth(data: Dataset | str, *, visible: ArrayLike = "even", seed: int = 0) -> xr.Dataset:
+    """The score of the planted truth on the rows of a synthetic store: what no fit can beat by much."""
+    store = data if isinstance(data, Dataset) else open_dataset(data)
+    named = {"mean": "dictionary", "prevalence": "prevalence", "noise": "noise"}
+    planted = {name: stored(store, kept) for name, kept in named.items()}
+    truth = predictor(planted, str(store.attributes["weights"]))
+    return score(truth, store, columns_visible(visible, store.columns), Sampling(seed=seed))
 
 
 def score(

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from ibpdist import catalog
-from ibpdist.data.store import Dataset
+from ibpdist.data.store import Dataset, open_dataset
+from ibpdist.data.synthetic import stored
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.fitted import Run, result_of
 
@@ -68,14 +69,12 @@ def compare(
 
 def planted_dictionary(truth: Dataset | xr.Dataset | str) -> Matrix:
     """The dictionary planted in a synthetic store or dataset."""
-    from ibpdist.data.store import open_dataset
-
     if isinstance(truth, xr.Dataset):
         if "dictionary" not in truth:
             raise UsageError("the dataset has no variable dictionary; recovery needs synthetic data")
         return np.asarray(truth["dictionary"].values, dtype=float)
     store = truth if isinstance(truth, Dataset) else open_dataset(truth)
-    return np.asarray(store.extra("dictionary"), dtype=float)  # noqa: S610
+    return np.asarray(stored(store, "dictionary"), dtype=float)
 
 
 def summary(found: xr.Dataset) -> str:

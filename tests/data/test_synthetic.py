@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ibpdist.data.store import open_dataset
-from ibpdist.data.synthetic import SHAPES, draw, plant, recipe, shapes, synthesise, synthetic
+from ibpdist.data.synthetic import SHAPES, draw, plant, recipe, shapes, stored, synthesise, synthetic
 from ibpdist.errors import OutputInUse, UsageError
 
 SMALL = {"rows": 2500, "columns": 7, "features": 3, "noise": 0.3, "seed": 5}
@@ -205,3 +205,11 @@ def test_a_refused_recipe_leaves_nothing_behind(tmp_path):
 def test_prior_names_may_have_a_hyphen():
     options = {**SMALL, "prior": "beta-bernoulli"}
     assert synthetic("linear-gaussian", **options).attrs["prior"] == "beta_bernoulli"
+
+
+def test_planted_arrays_are_read_by_name(tmp_path):
+    made = synthesise("images", tmp_path / "a.zarr", rows=10, seed=1, chunk_rows=4)
+    assert made.chunks == 3
+    np.testing.assert_array_equal(stored(made, "dictionary"), shapes())
+    with pytest.raises(UsageError, match="holds no planted z"):
+        stored(made, "z")

@@ -10,7 +10,7 @@ from ibpdist.data.arrays import ArrayData
 from ibpdist.data.synthetic import synthesise, synthetic
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.exact import enumerable, exact
-from ibpdist.evaluate.heldout import columns_visible, evaluate, score, scorer_of, summary
+from ibpdist.evaluate.heldout import columns_visible, evaluate, evaluate_truth, score, scorer_of, summary
 from ibpdist.evaluate.predict import predictor
 from ibpdist.evaluate.sampled import Sampling
 from tests.support.predictive import log_predictive, make_predictor, rows_of
@@ -204,3 +204,13 @@ def test_other_columns_are_refused(fitted):
 def test_a_fit_that_saw_everything_has_no_held_out_cells(fitted):
     with pytest.raises(UsageError, match="saw every cell"):
         evaluate(fitted[1])
+
+
+@pytest.mark.parametrize("kind", ["images", "factor-analysis"])
+def test_the_truth_of_a_store_is_scored(kind, tmp_path):
+    sizes = {} if kind == "images" else {"columns": 8, "features": 3}
+    store = synthesise(kind, tmp_path / "a.zarr", rows=50, seed=2, **sizes)
+    data = synthetic(kind, 50, seed=2, **sizes)
+    found = evaluate_truth(tmp_path / "a.zarr")
+    expected = score(truth_of(data), ArrayData(data.x.values), columns_visible("even", store.columns))
+    np.testing.assert_allclose(found.row_score, expected.row_score, rtol=1e-12)

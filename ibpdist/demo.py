@@ -1,0 +1,138 @@
+"""All of it at once: images are made and stored, fitted, scored on new ones, and drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ibpdist.errors import OutputInUse
+from ibpdist.report.plots import Strip, draw_strips
+
+if TYPE_CHECKING:
+    from ibpdist.data.store import Dataset
+
+SYSTEM, FEATURES, STARTS, RTOL = "lg-vi-infinite", 8, 6, 1e-5
+ROWS, NEW_ROWS, CHUNK_ROWS, NOISE = 2000, 500, 256, 0.25
+_SHOWN, _LISTED = 4, 4
+
+
+def demo(
+    directory: str | Path | None = None,
+    *,
+    seed: int = 1,
+    overwrite: bool = False,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[Any], None] | None = None,
+    say: Callable[[str], None] = print,
+) -> list[Path]:
+    """Show what the package does, in `directory` (ibpdist-demo); the files it made.
+
+    Runs on a local cluster of one process a core (at most 4) unless told where. `progress` is
+    called with each step of the fit, `say` with each line of the report.
+    """
+    from ibpdist.pipeline import fit
+
+    place: dict[str, Any] = {"workers": workers, "serial": serial, "scheduler": scheduler}
+    if not any(place.values()):
+        place["workers"] = min(os.cpu_count() or 1, 4)
+    folder = _folder(directory, overwrite)
+    data, new = _make(folder, seed, overwrite)
+    say(f"{ROWS:,} images of 6 x 6, sums of four planted shapes plus noise of variance {NOISE}: {data.path}")
+    result = fit(
+        data.path,
+        run=folder / "run",
+        system=SYSTEM,
+        K=FEATURES,
+        restarts=STARTS,
+        seed=seed,
+        rtol=RTOL,
+        overwrite=overwrite,
+        progress=progress,
+        **place,
+    )
+    say(f"fitted {SYSTEM} with at most {FEATURES} features from {STARTS} starts{_where(place)}")
+    say(f"the best start {result.attrs['stopped']}")
+    picture = folder / "features.png"
+    for line in _judged(result, data, new, picture):
+        say(line)
+    made = [data.path, new.path, folder / "run", picture]
+    say("made " + ", ".join(str(path) for path in made))
+    return made
+
+
+def _folder(directory: str | Path | None, overwrite: bool) -> Path:
+    folder = Path(directory or "ibpdist-demo")
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not overwrite)):
+        raise OutputInUse(f"{folder}: exists already: choose another name or pass --overwrite")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _make(folder: Path, seed: int, overwrite: bool) -> tuple[Dataset, Dataset]:
+    """Images to fit, and new ones with the same shapes."""
+    from ibpdist.data.synthetic import synthesise
+
+    data = synthesise(
+        "images",
+        folder / "images.zarr",
+        rows=ROWS,
+        noise=NOISE,
+        seed=seed,
+        chunk_rows=CHUNK_ROWS,
+        keep_z=True,
+        overwrite=overwrite,
+    )
+    new = synthesise(
+        "images", folder / "new.zarr", rows=NEW_ROWS, noise=NOISE, seed=seed + 1, overwrite=overwrite
+    )
+    return data, new
+
+
+def _where(place: dict[str, Any]) -> str:
+    if place["scheduler"]:
+        return f" on the cluster at {place['scheduler']}"
+    return f" on a local cluster of {place['workers']}" if place["workers"] else ""
+
+
+def _judged(result: Any, data: Dataset, new: Dataset, picture: Path) -> Iterator[str]:
+    """Recovery, the held-out score beside that of the truth, and the picture."""
+    from ibpdist.evaluate import heldout, recovery
+
+    found = recovery.recovery(result, data)
+    yield recovery.summary(found)
+    scored, best = heldout.evaluate(result, new), heldout.evaluate_truth(new)
+    yield heldout.summary(scored)
+    yield f"the planted truth itself scores {float(best.score.sel(estimate='plug_in')):.4f}"
+    draw_strips(picture, _strips(result, data, np.asarray(found["match"])), (6, 6), "Shapes in noisy images")
+
+
+def _strips(result: Any, data: Dataset, match: np.ndarray[Any, Any]) -> list[Strip]:
+    """Some images, the planted shapes, and below each the fitted feature that matches it."""
+    from ibpdist.data.synthetic import SHAPES, stored
+
+    params = result["params"]
+    mean, rows = params["mean"].values, params["prevalence"].values * data.rows
+    true = [f"{name}, {on:,} rows" for name, on in zip(SHAPES, stored(data, "z").sum(0), strict=True)]
+    others = [k for k in np.flatnonzero(params["active"].values) if k not in match][:_LISTED]
+    strips = [
+        Strip(f"images\n({_SHOWN} of {data.rows:,})", list(data.read(0).x[:_SHOWN]), own_scale=True),
+        Strip("planted", list(stored(data, "dictionary")), true),
+        Strip("found", [mean[k] if k >= 0 else None for k in match], _captions(rows, match)),
+    ]
+    if others:
+        strips.append(Strip("also active", [mean[k] for k in others], _captions(rows, others)))
+    return strips
+
+
+def _captions(rows: Any, features: Any) -> list[str]:
+    return [_in_words(float(rows[k])) if k >= 0 else "" for k in features]
+
+
+def _in_words(rows: float) -> str:
+    return "1 row" if round(rows) == 1 else f"{rows:,.0f} rows"
