@@ -113,8 +113,7 @@ def _transform(table: Table, outline: Outline, *, log1p: bool, center: bool, sca
         values = checked(block.x, np.dtype(np.float64), start=row, file=table.name)
         summary = summary.add(first.apply(values, start=row, file=table.name))
         row += len(values)
-    stored = summary.table()
-    return fitted(stored["mean"], stored["sd"], log1p=log1p, center=center, scale=scale)
+    return fitted(summary.table(), log1p=log1p, center=center, scale=scale)
 
 
 def _read(table: Table, rows: int) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +55,11 @@ class Transform:
         return {"log1p": self.log1p, "center": self.center is not None, "scale": self.scale is not None}
 
 
-def fitted(mean: Vector, sd: Vector, *, log1p: bool, center: bool, scale: bool) -> Transform:
+def fitted(table: Mapping[str, Vector], *, log1p: bool, center: bool, scale: bool) -> Transform:
     """The transform that the column summaries ask for; constant columns are not scaled."""
-    spread = np.where(np.isfinite(sd) & (sd > 0), sd, 1.0)
-    middle = np.where(np.isfinite(mean), mean, 0.0)
+    varies = (table["max"] > table["min"]) & (table["sd"] > 0)
+    spread = np.where(varies, table["sd"], 1.0)
+    middle = np.where(table["count"] > 0, table["mean"], 0.0)
     return Transform(log1p, middle if center else None, spread if scale else None)
 
 

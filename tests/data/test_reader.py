@@ -92,7 +92,7 @@ def test_a_missing_chunk_is_an_error_and_its_neighbours_are_not(tmp_path, reader
 
 @pytest.mark.parametrize("reader", READERS)
 def test_swapped_chunks_are_found(tmp_path, reader):
-    data = stored(tmp_path / "a.zarr", np.repeat([[1.0], [2.0]], 16, axis=0) * np.ones(7))
+    data = stored(tmp_path / "a.zarr", np.repeat([[3.0], [5.0]], 16, axis=0) * np.ones(7))
     one, two = (data.path / f"x/c/{i}/0" for i in (0, 1))
     first, second = one.read_bytes(), two.read_bytes()
     assert len(first) == len(second)  # otherwise the size would tell

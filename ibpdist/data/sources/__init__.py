@@ -30,7 +30,7 @@ def open_table(source: Any, scratch: Path, options: Options) -> Table:
     if options.rows_in not in ("rows", "columns"):
         raise UsageError(f"rows_in is {options.rows_in!r}: expected rows or columns")
     if not isinstance(source, str | Path):
-        return _of_object(source, options)
+        return _of_object(source, scratch, options)
     path = Path(source)
     if not path.exists():
         raise InputError("does not exist: check the name", file=str(source), kind="file")
@@ -40,12 +40,12 @@ def open_table(source: Any, scratch: Path, options: Options) -> Table:
         raise InputError(f"cannot be read: {error.strerror or error}", file=path.name, kind="file") from error
 
 
-def _of_object(thing: Any, options: Options) -> Table:
+def _of_object(thing: Any, scratch: Path, options: Options) -> Table:
     from ibpdist.data.sources.array import table_of
     from ibpdist.data.sources.stored import SourceTable
 
     if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
-        return SourceTable(thing, "dataset")
+        return _turned(SourceTable(thing, "dataset"), scratch, options)
     return table_of(thing, rows_in=options.rows_in)
 
 

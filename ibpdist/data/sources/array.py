@@ -62,9 +62,9 @@ class ArrayTable:
 
 def table_of(thing: Any, name: str = "array", *, rows_in: str = "rows") -> ArrayTable:
     """The table of any array-like; `rows_in="columns"` reads its columns as rows."""
-    if rows_in == "columns":
-        thing = _first(thing).T
     thing = _first(thing)
+    if rows_in == "columns":
+        thing = thing.T if hasattr(thing, "T") else _array_of(thing, name).T
     if hasattr(thing, "iloc") and hasattr(thing, "columns"):
         return _frame(thing, name)
     if hasattr(thing, "coords") and hasattr(thing, "dims"):

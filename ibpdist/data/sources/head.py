@@ -44,7 +44,7 @@ def read_head(
     if named:
         _refuse_bad_names(lines.name, names)
     labels = _label_column(lines.name, label_column, names, body, notes)
-    beside = tuple(_find(lines.name, covariate, names) for covariate in covariates)
+    beside = tuple(_find(lines.name, covariate, names, len(table[0])) for covariate in covariates)
     values = tuple(at for at in range(len(table[0])) if at not in labels and at not in beside)
     if not values:
         raise InputError("has no columns of values", file=lines.name, kind="empty")
@@ -95,7 +95,7 @@ def _label_column(
 ) -> tuple[int, ...]:
     """The column of row labels: the one asked for, an unnamed first one, or a first one of words."""
     if wanted is not None:
-        return (_find(file, wanted, names),)
+        return (_find(file, wanted, names, len(body[0]) if body else len(names)),)
     if names and not names[0]:
         return (0,)
     starts = [fields[0] for fields in body if len(fields) > 1]
@@ -107,10 +107,10 @@ def _label_column(
     return ()
 
 
-def _find(file: str, wanted: str | int, names: tuple[str, ...]) -> int:
-    if isinstance(wanted, int):
+def _find(file: str, wanted: str | int, names: tuple[str, ...], columns: int) -> int:
+    if isinstance(wanted, int) and 0 <= wanted < columns:
         return wanted
-    if wanted not in names:
-        known = ", ".join(names[:5]) or "no names"
-        raise UsageError(f"{file}: has no column {wanted!r}, the header has {known}")
-    return names.index(wanted)
+    if wanted in names:
+        return names.index(str(wanted))
+    known = ", ".join(names[:5]) or f"no header and {columns} columns"
+    raise UsageError(f"{file}: has no column {wanted!r}, the file has {known}")
