@@ -14,19 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import betaln
 
 from ibpdist.priors import _mass
 from ibpdist.priors._beta import Vector, fisher, log_moments
+from ibpdist.priors._climb import climb
 from ibpdist.priors.tail import h, h_slope
 
 Lower = Callable[[Vector, Vector], tuple[Vector, Vector]]
 """(tau, off) -> the bounds b, and the gradient in tau of sum_k off_k b_k."""
 
-_RESTARTS, _FAR = 8, 60.0
-_STEP, _GAIN = 1e-14, 1e-12
-"""Relative gains at which a climb and a series of climbs stop."""
+_CLIMBS, _LEAST = 8, -50.0
+_STEP, _GAIN = 1e-13, 1e-11
+"""Relative gains at which a climb and the series of climbs stop."""
 
 
 @dataclass(frozen=True)
@@ -77,26 +77,17 @@ def better(problem: Problem, one: Vector, other: Vector) -> Vector:
 
 
 def solve(problem: Problem, tau: Vector) -> Vector:
-    """Climb from `tau`, again with a fresh metric while there is something to gain."""
-    reached, slope = problem.value(tau)
-    for _ in range(_RESTARTS):
-        least = max(1.0, abs(reached))
-        if _promise(tau, slope) <= _STEP * least:
-            break
+    """Climb from `tau`, again with a fresh metric until a climb gains nothing."""
+    reached = problem.value(tau)[0]
+    for _ in range(_CLIMBS):
         tried = _climb(problem, tau, reached)
-        value, slope = problem.value(tried)
+        value = problem.value(tried)[0]
         if not value > reached:
             break
         gain, tau, reached = value - reached, tried, value
-        if gain <= _GAIN * least:
+        if gain <= _GAIN * max(1.0, abs(reached)):
             break
     return tau
-
-
-def _promise(tau: Vector, slope: Vector) -> float:
-    """What a natural-gradient step would gain if the Fisher information were the curvature."""
-    step = np.linalg.solve(_metric(tau), (slope * tau)[:, :, None])[:, :, 0]
-    return 0.5 * float(np.sum(step * slope * tau))
 
 
 def _metric(tau: Vector) -> Vector:
@@ -109,27 +100,27 @@ def _metric(tau: Vector) -> Vector:
 def _climb(problem: Problem, tau: Vector, reached: float) -> Vector:
     """L-BFGS over log tau, in coordinates in which the Fisher information of each stick is 1."""
     back = np.linalg.inv(np.linalg.cholesky(_metric(tau))).transpose(0, 2, 1)
-    centre = np.log(tau)
+    centre, top = np.log(tau), np.log(_most(problem, tau))
 
     def place(y: Vector) -> Vector:
-        moved = centre + np.einsum("kij,kj->ki", back, y.reshape(-1, 2))
-        placed: Vector = np.exp(np.clip(moved, -_FAR, _FAR))
-        return placed
+        moved: Vector = centre + np.einsum("kij,kj->ki", back, y.reshape(-1, 2))
+        return moved
 
-    def loss(y: Vector) -> tuple[float, Vector]:
-        at = place(y)
+    def objective(y: Vector) -> tuple[float, Vector]:
+        log_tau = place(y)
+        if log_tau.min() < _LEAST or log_tau.max() > top:
+            return -np.inf, np.zeros_like(y)
+        at = np.exp(log_tau)
         value, slope = problem.value(at)
-        return reached - value, -np.einsum("kij,ki->kj", back, slope * at).ravel()
+        return value, np.einsum("kij,ki->kj", back, slope * at).ravel()
 
-    gain = _STEP * max(1.0, abs(reached))
-    found = minimize(
-        loss,
-        np.zeros(tau.size),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 200, "maxcor": 20, "ftol": gain, "gtol": 1e-12},
-    )
-    return place(found.x)
+    made: Vector = np.exp(place(climb(objective, np.zeros(tau.size), _STEP * max(1.0, abs(reached)))))
+    return made
+
+
+def _most(problem: Problem, tau: Vector) -> float:
+    """No tau at an optimum is larger; far beyond, the objective is rounding noise."""
+    return 4.0 * float(1 + tau.max() + len(tau) * problem.rows)
 
 
 def _last_slope(tau: Vector) -> Vector:

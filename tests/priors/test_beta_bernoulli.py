@@ -150,12 +150,12 @@ def test_unused_features_become_the_tail_of_the_infinite_model() -> None:
 def test_draws_have_the_moments_of_beta() -> None:
     rng = np.random.default_rng(1)
     for one, two in [(0.02, 1.0), (3.0, 5.0), (400.0, 2.0)]:
-        log_on, log_off = draw_beta(np.tile([one, two], (100_000, 1)), rng)
+        log_on, log_off = draw_beta(np.tile([one, two], (40_000, 1)), rng)
         pi = np.exp(log_on)
         mean, variance = one / (one + two), one * two / ((one + two) ** 2 * (one + two + 1))
-        assert abs(pi.mean() - mean) < 4 * math.sqrt(variance / 100_000)
+        assert abs(pi.mean() - mean) < 4 * math.sqrt(variance / 40_000)
         assert pi.var() == pytest.approx(variance, rel=0.05)
-        assert np.exp(log_on) + np.exp(log_off) == pytest.approx(np.ones(100_000), rel=1e-12)
+        assert np.exp(log_on) + np.exp(log_off) == pytest.approx(np.ones(40_000), rel=1e-12)
 
 
 def test_draws_are_finite_where_pi_underflows() -> None:
