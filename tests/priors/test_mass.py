@@ -34,5 +34,5 @@ def test_draws() -> None:
 
 @pytest.mark.parametrize("mass", [0, -2, math.nan, math.inf, False, "big", [1.0]])
 def test_refused(mass: object) -> None:
-    with pytest.raises(UsageError, match='^mass is .*; expected a positive number or "learn"$'):
+    with pytest.raises(UsageError, match=r'^mass is .*; expected a positive number or "learn"$'):
         StickBreaking(mass)
