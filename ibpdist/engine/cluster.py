@@ -90,7 +90,8 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
             n_workers=workers,
             threads_per_worker=1,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
             memory_limit=memory or "auto",
             silence_logs=logging.CRITICAL,
         )

@@ -74,7 +74,7 @@ def test_limit():
 def test_a_fall_beyond_rounding_is_a_bug():
     rule = Rising(1000, 1e-9, monotone=True)
     assert rule(snap(1, -1e6), snap(2, -1e6 - 1e-4)) is None
-    with pytest.raises(IbpError, match="step 2: the objective fell by 0.01 to") as caught:
+    with pytest.raises(IbpError, match=r"step 2: the objective fell by 0.01 to") as caught:
         rule(snap(1, -1e6), snap(2, -1e6 - 1e-2))
     assert caught.value.code == 1
 

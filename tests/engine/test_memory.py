@@ -38,7 +38,9 @@ def test_shorter_still_row_state_goes_to_files():
 
 
 def test_too_short_names_the_chunk_that_fits():
-    with pytest.raises(UsageError, match=r"needs 304 MB but may use 60% of 450 MB; .* at most ([\d,]+) rows") as caught:
+    with pytest.raises(
+        UsageError, match=r"needs 304 MB but may use 60% of 450 MB; .* at most ([\d,]+) rows"
+    ) as caught:
         plan(BIG, 40, 2, 450 * MB)
     rows = int(re.search(r"at most ([\d,]+) rows", str(caught.value))[1].replace(",", ""))
     smaller = Sizes(BIG.rows, BIG.columns, rows)

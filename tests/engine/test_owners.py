@@ -55,7 +55,10 @@ def test_nobody_owns_nothing():
     assert owners.of(0, []) is None
 
 
-@pytest.mark.parametrize(("chunks", "workers", "width"), [(64, 2, 8), (63, 2, 8), (57, 2, 8), (56, 2, 4), (7, 2, 1), (1, 8, 1), (256, 1, 64)])
+@pytest.mark.parametrize(
+    ("chunks", "workers", "width"),
+    [(64, 2, 8), (63, 2, 8), (57, 2, 8), (56, 2, 4), (7, 2, 1), (1, 8, 1), (256, 1, 64)],
+)
 def test_width_leaves_four_groups_a_worker(chunks, workers, width):
     assert width_for(chunks, workers) == width
     assert width == 1 or -(-chunks // width) >= 4 * workers

@@ -54,7 +54,9 @@ def test_no_workers_are_refused(workers):
         place_for(SMALL, True, workers=workers)
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:8786", "127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"])
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:8786", "127.0.0.1:8786", "localhost:8786", "tcp://[::1]:8786"]
+)
 def test_this_machine_needs_no_certificate(address):
     refuse_open(address)
 
@@ -64,7 +66,9 @@ def test_tls_may_be_anywhere():
     assert place_for(SMALL, True, scheduler="tls://10.0.0.1:8786").scheduler == "tls://10.0.0.1:8786"
 
 
-@pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "cluster.example:8786", "0.0.0.0:8786", "ws://10.0.0.1:1"])
+@pytest.mark.parametrize(
+    "address", ["tcp://10.0.0.1:8786", "cluster.example:8786", "0.0.0.0:8786", "ws://10.0.0.1:1"]
+)
 def test_other_machines_without_tls_are_refused(address):
     with pytest.raises(UsageError, match="without TLS"):
         place_for(SMALL, True, scheduler=address)
@@ -73,4 +77,7 @@ def test_other_machines_without_tls_are_refused(address):
 def test_plan_is_that_of_one_process():
     assert Place(4, memory=1 << 30).plan(LARGE, 10).limit == 1 << 30
     assert Place(4).plan(LARGE, 10).limit == Place(1).plan(LARGE, 10).limit // 4
-    assert Place(4, memory=1 << 30).plan(LARGE, 10, 2).state == 2 * Place(4, memory=1 << 30).plan(LARGE, 10).state
+    assert (
+        Place(4, memory=1 << 30).plan(LARGE, 10, 2).state
+        == 2 * Place(4, memory=1 << 30).plan(LARGE, 10).state
+    )

@@ -64,7 +64,8 @@ def test_several_records_are_read_one_by_one(tmp_path):
 
 @given(
     hnp.arrays(
-        st.sampled_from([np.float32, np.float64, np.int64, np.uint8, np.bool_]), hnp.array_shapes(min_dims=1, max_dims=1, min_side=0, max_side=3000)
+        st.sampled_from([np.float32, np.float64, np.int64, np.uint8, np.bool_]),
+        hnp.array_shapes(min_dims=1, max_dims=1, min_side=0, max_side=3000),
     )
 )
 def test_every_array_comes_back(tmp_path_factory, values):
@@ -171,7 +172,7 @@ def test_a_record_of_an_unknown_kind_is_refused_in_words(tmp_path):
 
 
 def test_missing_file_is_named(tmp_path):
-    with pytest.raises(StorageError, match="none.rec: No such file"):
+    with pytest.raises(StorageError, match=r"none\.rec: No such file"):
         records.read(tmp_path / "none.rec", "one")
 
 

@@ -10,7 +10,10 @@ class Sizes:
     rows: int
     columns: int
     height: int
-    dtype: np.dtype = np.dtype(np.float32)
+
+    @property
+    def dtype(self):
+        return np.dtype(np.float32)
 
     def bounds(self, index):
         return 0, min(self.rows, self.height)

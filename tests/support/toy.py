@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from ibpdist.data._base import Chunk
 from ibpdist.engine.serial import Serial
+from ibpdist.errors import InputError
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
@@ -210,3 +212,36 @@ class Mortal(Toy):
             order.rename(order.with_name(f"obeyed-{order.name}"))
             os.kill(os.getpid(), signal.SIGKILL)
         return super().local(chunk, local, params, draws)
+
+
+def shares(bench, first, last, step):
+    """Row state of adjoining chunks, wherever it is."""
+    return [bench.state(bench.chunk(index), step).share for index in range(first, last)]
+
+
+def echo(bench, *values):
+    return list(values)
+
+
+def refuse(bench, row):
+    if row == 17:
+        raise InputError("not a number", row=row)
+    return row
+
+
+def sleep(bench, seconds):
+    time.sleep(seconds)
+
+
+def slowly(bench, index):
+    time.sleep(0.2)
+    return index
+
+
+def build_name(run, cache, spill):
+    """A workbench that is only the name of its run."""
+    return run
+
+
+def same(bench):
+    return bench

@@ -1,0 +1,37 @@
+"""Local clusters for tests, and fits of toys on them."""
+
+import os
+
+from ibpdist.engine.memory import Plan
+from ibpdist.engine.watch import Patience
+from ibpdist.runs import events
+from ibpdist.runs.drive import drive
+from tests.support.toy import OPEN_TOY
+
+PLAN = Plan(limit=1 << 30, base=0, chunks=0, sums=0, state=0, cache=1 << 20, spill=False)
+IMPATIENT = Patience(named=1.0, worker=8.0, cluster=20.0, scheduler=2.0, stall=60.0)
+
+
+def engine_on(cluster, run, job, plan=PLAN):
+    """The engine of a toy run on a cluster."""
+    return cluster.engine(run.path, run.nonce, OPEN_TOY, job.source.chunks, plan, run.tell)
+
+
+def fit_on(cluster, run, job, plan=PLAN, progress=None):
+    """Drive a toy run to its end on a cluster."""
+    engine = engine_on(cluster, run, job, plan)
+    try:
+        drive(run, job, engine, progress)
+    finally:
+        engine.close()
+
+
+def objectives(path):
+    """The objective of every step by number, as the log has it."""
+    read = events.read(path / "events.jsonl")
+    return {e["step"]: e["terms"]["objective"] for e in read if e["event"] == "step"}
+
+
+def pids(cluster):
+    """Process ids of the workers by address."""
+    return cluster.client.run(os.getpid)
