@@ -47,15 +47,21 @@ def counting(title: str, unit: str = "rows", *, quiet: bool = False) -> Iterator
 def stepping(
     title: str, steps: int | None = None, *, quiet: bool = False, verbose: bool = False
 ) -> Iterator[Step]:
-    """Progress of a fit of at most `steps` steps, if that is known; `verbose` prints every step as a line."""
+    """Progress of a fit of at most `steps` steps, if that is known; `verbose` prints every step as a line.
+
+    Steps that begin again are another start.
+    """
+    named = _Starts(title)
     if quiet:
         yield lambda now: None
     elif verbose or not sys.stderr.isatty():
-        yield _StepLines(title, steps, verbose)
+        yield _StepLines(named, steps, verbose)
     else:
         with _bar("steps") as bar:
             task = bar.add_task(title, total=steps, note="")
-            yield lambda now: bar.update(task, completed=now.step, note=_note(now.trace))
+            yield lambda now: bar.update(
+                task, description=named.at(now.step), completed=now.step, note=_note(now.trace)
+            )
 
 
 class _CountLines:
@@ -72,18 +78,30 @@ class _CountLines:
         _say(f"{self.title}: {done:,}{of} {self.unit}, {now - self.start:.1f} s")
 
 
+class _Starts:
+    """The title of a fit, with the number of its start from the second on."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.start, self.last = title, 1, 0
+
+    def at(self, step: int) -> str:
+        self.start += step <= self.last
+        self.last = step
+        return self.title if self.start == 1 else f"{self.title}, start {self.start}"
+
+
 class _StepLines:
-    def __init__(self, title: str, steps: int | None, verbose: bool) -> None:
+    def __init__(self, title: _Starts, steps: int | None, verbose: bool) -> None:
         self.title, self.steps, self.verbose = title, steps, verbose
         self.start = self.last = time.monotonic()
 
     def __call__(self, now: Snapshot) -> None:
-        clock = time.monotonic()
+        clock, title = time.monotonic(), self.title.at(now.step)
         due = clock - self.last >= SECONDS_BETWEEN_LINES
         if self.verbose or due or now.step in (1, self.steps):
             self.last = clock
             where = f"step {now.step}" + (f" of at most {self.steps}" if self.steps else "")
-            _say(f"{self.title}: {where}, {_note(now.trace)}, {clock - self.start:.1f} s")
+            _say(f"{title}: {where}, {_note(now.trace)}, {clock - self.start:.1f} s")
 
 
 def _note(trace: Mapping[str, float]) -> str:

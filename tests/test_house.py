@@ -5,7 +5,9 @@ import re
 import statistics
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,18 @@ def test_a_library_is_imported_only_where_it_lives(name: str) -> None:
 )
 def test_a_stranger_is_found(name: str, text: str, found: set[str]) -> None:
     assert strangers(name, ast.parse(text)) == found
+
+
+def test_every_library_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    main, test = project["dependencies"], project["optional-dependencies"]["test"]
+    with_pydantic = {"pydantic_core"}
+    for files, declared in ((CODE, main), (TESTS, main + test)):
+        used = {library for name in files for library in imports(TREES[name])}
+        foreign = used - sys.stdlib_module_names - {"ibpdist", "tests", "flows"} - with_pydantic
+        known = {re.split(r"[^A-Za-z0-9_-]", text)[0].lower() for text in declared}
+        homes = packages_distributions()
+        assert {library for library in foreign if not known & {d.lower() for d in homes[library]}} == set()
 
 
 @pytest.mark.parametrize("name", [*CODE, *TESTS])

@@ -86,6 +86,21 @@ def test_verbose_says_every_step(clock: list[float], capsys: pytest.CaptureFixtu
     ]
 
 
+def test_steps_that_begin_again_are_another_start(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stepping("resume", 9, verbose=True) as tell:
+        for step in (5, 6, 1, 2, 1):
+            tell(Now(step))
+    assert [line.partition(" of")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "resume: step 5",
+        "resume: step 6",
+        "resume, start 2: step 1",
+        "resume, start 2: step 2",
+        "resume, start 3: step 1",
+    ]
+
+
 def test_quiet_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = as_terminal(monkeypatch)
     with counting("ingest", quiet=True) as count, stepping("fit", 5, quiet=True) as step:

@@ -73,14 +73,19 @@ def resume(run: Path, quiet: bool, verbose: bool, **options: Any) -> int:
 @overwrite
 @talk
 def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
-    """Show all of it at once, in DIR.
+    """Show all of it at once, in DIR (ibpdist-demo).
 
-    Images with four planted shapes are made and stored, fitted on a local cluster, scored and
-    drawn.
+    Images with four planted shapes are made and stored, fitted on a local cluster, scored on
+    new ones and drawn.
     """
     from ibpdist.demo import demo as demo_
 
-    demo_(directory, **given(**options))
+    def say(line: str) -> None:
+        if not quiet:
+            click.echo(line)
+
+    with stepping("fit", quiet=quiet, verbose=verbose) as progress:
+        demo_(directory, progress=progress, say=say, **given(**options))
 
 
 def _finish(run: Path, result: Any, quiet: bool, *, limited: bool) -> int:
