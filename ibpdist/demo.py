@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ibpdist.data.store import Dataset
 
 SYSTEM, FEATURES, STARTS, RTOL = "lg-vi-infinite", 8, 6, 1e-5
-ROWS, NEW_ROWS, CHUNK_ROWS, NOISE = 2000, 500, 256, 0.25
+ROWS, NEW_ROWS, CHUNK_ROWS, NOISE = 1000, 500, 128, 0.25
 _SHOWN, _LISTED = 4, 4
 
 

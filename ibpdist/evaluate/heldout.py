@@ -169,7 +169,7 @@ def summary(scored: xr.Dataset) -> str:
     rows, cells = int((scored.cells > 0).sum()), int(scored.cells.sum())
     lines = [
         f"held-out score: {_number(scored, 'variance')} nats per hidden cell",
-        f"the mean of the features taken for the features: {_number(scored, 'plug_in')}",
+        f"with the features taken as certain: {_number(scored, 'plug_in')}",
         f"{cells:,} hidden cells in {rows:,} rows: {scored.attrs['protocol']}",
         scored.attrs["method"],
     ]
