@@ -44,8 +44,8 @@ def dims(names: str = "", *, reduce: Reduction = "sum", along: str = "row") -> A
 @dataclass_transform(frozen_default=True, field_specifiers=(dims,))
 def struct(cls: type[T]) -> type[T]:
     """Make a frozen record; fields are arrays declared with `dims`, or other records."""
+    cls.__post_init__ = _check  # type: ignore[attr-defined]  # the generated __init__ calls only what it sees
     made: Any = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    made.__post_init__ = _check
     _KINDS[made.__name__] = made
     return made  # type: ignore[no-any-return]
 

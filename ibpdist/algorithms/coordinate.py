@@ -19,6 +19,7 @@ from ibpdist.algorithms._base import Trace
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
+from ibpdist.errors import UsageError
 from ibpdist.model import Model
 from ibpdist.observations._base import RowState, RowSums, Survey
 from ibpdist.priors._base import PriorSums
@@ -46,6 +47,11 @@ class Coordinate:
     model: Model
     features: int
     inner: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("features", self.features), ("inner", self.inner)):
+            if value < 1:
+                raise UsageError(f"{name} is {value}; expected a whole number of at least 1")
 
     def survey(self, chunk: Chunk) -> Survey:
         return self.model.observation.survey(chunk)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ibpdist.priors.stick_breaking import StickBreaking
-
 from tests.support import reference as ref
 from tests.support.model_cases import Case, algorithm, chunked, fit, grid, objectives, problem
 
@@ -93,7 +92,9 @@ def tiny(missing, rows=3):
 def test_finite_bound_is_below_the_evidence(weights, missing, rule):
     rows = 3 if weights == "unit" else 2
     x, observed, mask = tiny(missing, rows)
-    exact = ref.log_evidence(x, mask, np.full(2, 0.5), np.full(2, 1.5), 1.3, ref.log_p_finite, weights, nodes=12)
+    exact = ref.log_evidence(
+        x, mask, np.full(2, 0.5), np.full(2, 1.5), 1.3, ref.log_p_finite, weights, nodes=12
+    )
     for family in ("structured", "factorised"):
         case = Case("finite", weights, family, missing=missing, rule=rule, **FIXED)
         value = reached(case, x, observed, 2)

@@ -116,7 +116,9 @@ def test_sticks_of_the_multinomial_bound_are_stationary():
     best = ref.maximise_sticks(made.prior.tau, on, rows, 1.4, "multinomial")
     reached = trace["z prior"] + trace["sticks"] + trace["tail"]
     assert reached >= ref.stick_objective(best, on, rows, 1.4, "multinomial") - 1e-8
-    assert reached == pytest.approx(ref.stick_objective(made.prior.tau, on, rows, 1.4, "multinomial"), rel=1e-10)
+    assert reached == pytest.approx(
+        ref.stick_objective(made.prior.tau, on, rows, 1.4, "multinomial"), rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("case", grid(noises=("one",), missing=("complete", "masked", "latent")), ids=str)

@@ -12,7 +12,6 @@ from itertools import product
 import numpy as np
 
 from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.params import ModelParams
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.model import Model
@@ -53,7 +52,9 @@ class Case:
         return "-".join((self.prior, self.weights, self.family, str(self.noise), self.missing, self.rule))
 
 
-def grid(priors=PRIORS, weights=WEIGHTS, families=FAMILIES, noises=NOISES, missing=MISSING, rules=("mean", "mode")):
+def grid(
+    priors=PRIORS, weights=WEIGHTS, families=FAMILIES, noises=NOISES, missing=MISSING, rules=("mean", "mode")
+):
     """Every combination, as cases."""
     return [Case(*made) for made in product(priors, weights, families, noises, missing, rules)]
 
@@ -64,7 +65,9 @@ def algorithm(case, features=3, inner=1, **settings):
     how = "latent" if case.missing == "latent" else how
     given = {"noise": case.noise, "scale": case.scale, "family": case.family, "missing": how} | settings
     prior = PRIORS[case.prior](mass=case.mass)
-    return Coordinate(Model(prior, WEIGHTS[case.weights](), Gaussian(**given), RULES[case.rule]), features, inner)
+    return Coordinate(
+        Model(prior, WEIGHTS[case.weights](), Gaussian(**given), RULES[case.rule]), features, inner
+    )
 
 
 def problem(seed=0, rows=10, columns=4, missing="complete", dtype=np.float64):
@@ -172,7 +175,9 @@ def random_params(case, alg, chunks, seed):
     basis = 0.6 * rng.normal(size=(groups, features, features))
     if case.family == "factorised":
         basis = basis * np.eye(features) + 0.5 * np.eye(features)
-    noise = {"one": np.full(columns, 0.9), "column": rng.uniform(0.3, 1.5, columns)}.get(case.noise, was.noise)
+    noise = {"one": np.full(columns, 0.9), "column": rng.uniform(0.3, 1.5, columns)}.get(
+        case.noise, was.noise
+    )
     observed = replace(
         was,
         mean=rng.normal(size=was.mean.shape),
@@ -202,7 +207,9 @@ def covariances(observed):
     made = []
     for d, g in enumerate(observed.group):
         basis, spectrum = observed.basis[g], observed.spectrum[g]
-        made.append(sum(np.outer(b, b) / (1 + e / observed.noise[d]) for b, e in zip(basis.T, spectrum, strict=True)))
+        made.append(
+            sum(np.outer(b, b) / (1 + e / observed.noise[d]) for b, e in zip(basis.T, spectrum, strict=True))
+        )
     return np.array(made)
 
 

@@ -1,0 +1,151 @@
+"""The draw rule is an exact sampler: Geweke joint tests, and samplers that are wrong on purpose.
+
+A wrong one must be caught at the length at which the right one passes.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ibpdist.kernels import respond
+from ibpdist.observations import dictionary, gaussian
+from ibpdist.priors import _mass, beta_bernoulli
+from ibpdist.weights.normal import Normal
+from tests.support.geweke import Joint, scores
+
+PASS, CAUGHT = 4.0, 6.0
+CHAINS, STEPS = 2000, 6
+
+
+def scattered():
+    """Every column has its own pattern, one row sees nothing."""
+    mask = np.ones((6, 3), bool)
+    mask[1::2, 2], mask[0, 0], mask[4] = False, False, False
+    return mask
+
+
+PLAIN = Joint(noise=0.5, scale=1.5, mass=2.0)
+SYSTEMS = {
+    "lg fixed": PLAIN,
+    "fa fixed": Joint("normal", 0.5, 1.0, 2.0),
+    "lg crowded": Joint(noise=0.05, scale=1.0, mass=8.0),
+    "lg as it is": Joint(),
+    "fa as it is": Joint("normal"),
+    "lg even variances": Joint(floor=1.0),
+    "fa column noise": Joint("normal", "column", floor=1.0),
+    "lg masked": Joint(mask=scattered(), floor=1.0),
+    "fa masked column noise": Joint("normal", "column", mask=scattered(), floor=1.0),
+    "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
+}
+
+
+def run(joint, chains, monkeypatch, steps=STEPS):
+    """Scores; the package's pseudo cell of the noise is set to that of the joint law."""
+    monkeypatch.setattr(gaussian, "FLOOR", joint.floor)
+    return scores(joint, chains, steps, seed=11)
+
+
+def worst(found):
+    name = max(found, key=lambda key: abs(found[key]))
+    return f"{name}: z = {found[name]:.1f}", abs(found[name])
+
+
+@pytest.mark.parametrize("name", ["lg fixed", "fa fixed", "fa masked column noise"])
+def test_sampler_in_short(name, monkeypatch):
+    """A few hundred chains: catches gross faults every day."""
+    found = run(SYSTEMS[name], 300, monkeypatch, steps=4)
+    said, size = worst(found)
+    assert size < PASS, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_sampler(name, monkeypatch):
+    found = run(SYSTEMS[name], CHAINS, monkeypatch)
+    said, size = worst(found)
+    assert size < PASS, said
+
+
+# --- wrong on purpose ---
+
+
+def count_off(monkeypatch):
+    """Prevalences given one more row with each feature."""
+    right = beta_bernoulli.posterior
+    monkeypatch.setattr(
+        beta_bernoulli,
+        "posterior",
+        lambda sums, share: right(replace(sums, on=sums.on + 1, rows=sums.rows + 1), share),
+    )
+
+
+class Stretched:
+    """A generator whose normals have twice the variance."""
+
+    def __init__(self, rng):
+        self.rng = rng
+
+    def standard_normal(self, shape):
+        return np.sqrt(2) * self.rng.standard_normal(shape)
+
+
+def wide_dictionary(monkeypatch):
+    right = dictionary.draw
+    monkeypatch.setattr(dictionary, "draw", lambda params, rng: right(params, Stretched(rng)))
+
+
+def factorised_dictionary(monkeypatch):
+    """Each entry of a column drawn alone, from the mean-field variance."""
+    right = dictionary.rotations
+    monkeypatch.setattr(
+        dictionary,
+        "rotations",
+        lambda params, sums, family: right(params, sums, dictionary.Family.FACTORISED),
+    )
+
+
+def shape_off(monkeypatch):
+    """Variances with half a shape too many."""
+    right = gaussian._draw_inverse_gamma
+    monkeypatch.setattr(
+        gaussian, "_draw_inverse_gamma", lambda cells, squares, at, rng: right(cells + 1, squares, at, rng)
+    )
+
+
+def heavy_weights(monkeypatch):
+    """z and w updated as if the weights had precision 2."""
+    monkeypatch.setattr(Normal, "respond", lambda self: respond.Normal(2.0))
+
+
+def mass_off(monkeypatch):
+    monkeypatch.setattr(_mass, "RATE", 0.2)
+
+
+def every_cell_counts(monkeypatch):
+    """The noise believes that missing cells were seen to be zero."""
+    right = gaussian.Gaussian._draw_variances
+
+    def wrong(self, params, sums, rng):
+        return right(self, replace(params, cells=np.full_like(params.cells, float(sums.rows))), sums, rng)
+
+    monkeypatch.setattr(gaussian.Gaussian, "_draw_variances", wrong)
+
+
+WRONG = [
+    (count_off, "lg fixed"),
+    (wide_dictionary, "lg fixed"),
+    (factorised_dictionary, "lg crowded"),
+    (shape_off, "lg even variances"),
+    (heavy_weights, "fa fixed"),
+    (mass_off, "lg as it is"),
+    (every_cell_counts, "lg masked"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("wrong", "name"), WRONG)
+def test_a_wrong_sampler_is_caught(wrong, name, monkeypatch):
+    wrong(monkeypatch)
+    _, size = worst(run(SYSTEMS[name], CHAINS, monkeypatch))
+    assert size > CAUGHT

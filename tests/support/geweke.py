@@ -1,0 +1,199 @@
+"""Geweke's joint test with many short chains.
+
+Every chain starts from an exact draw of everything (hyperparameters, prevalences, z, w,
+dictionary, x). It alternates one step of the sampler with x drawn anew given the rest. Both
+leave the joint law as it is, so any statistic has the same law at the end as at the start, and
+the mean of the differences over independent chains is zero within its standard error.
+
+The priors are those of the package: mass ~ Gamma(1, rate 0.1), and a learned variance v has
+the density of log v proportional to exp(-(log v + v0 / v)): v0 / v ~ Exponential(1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ibpdist.algorithms.coordinate import Coordinate
+from ibpdist.algorithms.params import ModelParams
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.model import Model
+from ibpdist.observations._base import RowState
+from ibpdist.observations.dictionary import GaussianParams
+from ibpdist.observations.gaussian import Gaussian
+from ibpdist.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
+from ibpdist.rules import DRAW
+from ibpdist.structs import replace
+from ibpdist.weights.normal import Normal
+from ibpdist.weights.unit import Unit
+
+RATE, PSEUDO_NOISE = 0.1, 1e-3
+WEIGHTS = {"unit": Unit(), "normal": Normal()}
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What is sampled: shapes, settings and the mask. `floor` is the noise's v0 over `unit`."""
+
+    weights: str = "unit"
+    noise: str | float = "one"
+    scale: str | float = "one"
+    mass: str | float = "learn"
+    mask: np.ndarray | None = None
+    rows: int = 6
+    columns: int = 3
+    features: int = 3
+    inner: int = 1
+    unit: float = 1.0
+    floor: float = PSEUDO_NOISE
+
+    def algorithm(self):
+        model = Model(
+            BetaBernoulli(self.mass),
+            WEIGHTS[self.weights],
+            Gaussian(self.noise, self.scale, missing="exact"),
+            DRAW,
+        )
+        return Coordinate(model, self.features, self.inner)
+
+    @property
+    def observed(self):
+        return np.ones((self.rows, self.columns), bool) if self.mask is None else self.mask
+
+    def chunk(self, x):
+        return Chunk(0, 0, x, self.mask)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of everything, as the algorithm keeps it."""
+
+    params: ModelParams
+    state: RowState
+    x: np.ndarray
+
+
+def variance(setting, v0, size, rng):
+    """A fixed variance, one learned, or one for each column."""
+    if not isinstance(setting, str):
+        return np.full(size, setting)
+    return np.broadcast_to(v0 / rng.exponential(size=size if setting == "column" else 1), size).copy()
+
+
+def prior_draw(joint, alg, rng):
+    """Everything from the prior, and x given it."""
+    k, n = joint.features, joint.rows
+    mass = rng.exponential(1 / RATE) if joint.mass == "learn" else joint.mass
+    log_on = np.log(rng.random(k)) * k / mass
+    z = (np.log(rng.random((k, n))) < log_on[:, None]).astype(float)
+    w = rng.normal(size=(k, n)) if joint.weights == "normal" else np.zeros((0, n))
+    scale = variance(joint.scale, joint.unit, k, rng)
+    prior = BetaBernoulliParams(
+        tau=np.ones((k, 2)),
+        log_on=log_on,
+        log_off=np.log(-np.expm1(log_on)),
+        entropy=np.zeros(k),
+        mass=np.asarray(mass),
+        truncation=np.asarray(k),
+    )
+    survey = alg.survey(joint.chunk(np.zeros((n, joint.columns))))
+    observed: GaussianParams = replace(
+        alg.init(survey, Draws(0)).observation,
+        mean=np.sqrt(scale)[:, None] * rng.normal(size=(k, joint.columns)),
+        noise=variance(joint.noise, joint.floor * joint.unit, joint.columns, rng),
+        scale=scale,
+        unit=np.asarray(joint.unit),
+    )
+    params = ModelParams(prior, observed, ids=np.arange(k), on=z.sum(axis=1), rows=np.asarray(float(n)))
+    state = RowState(ids=params.ids, z=z, w=w)
+    return with_data(joint, Draw(params, state, np.zeros((n, joint.columns))), rng)
+
+
+def loadings(draw):
+    """y (row, feature)."""
+    return (draw.state.z * draw.state.w if draw.state.w.size else draw.state.z).T
+
+
+def with_data(joint, draw, rng):
+    """x given the rest, and the facts of x that the parameters carry."""
+    observed = draw.params.observation
+    fit = loadings(draw) @ observed.mean
+    x = fit + np.sqrt(observed.noise) * rng.normal(size=fit.shape)
+    x = np.where(joint.observed, x, 0.0)
+    return Draw(
+        replace(draw.params, observation=replace(observed, squares=(x**2).sum(axis=0))), draw.state, x
+    )
+
+
+def transition(joint, alg, draw, draws):
+    """One step of the sampler."""
+    state, sums = alg.local(joint.chunk(draw.x), draw.state, draw.params, draws)
+    params, _ = alg.update(draw.params, sums, draws)
+    return Draw(params, state, draw.x)
+
+
+def log_joint(joint, draw):
+    """log p(x, A, z, prevalences) given variances and mass, up to a constant; without w."""
+    prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
+    error = np.where(joint.observed, draw.x - loadings(draw) @ observed.mean, 0.0)
+    cells = joint.observed.sum(axis=0)
+    total = -0.5 * (cells * np.log(observed.noise) + (error**2).sum(axis=0) / observed.noise).sum()
+    total -= 0.5 * (np.log(observed.scale)[:, None] + observed.mean**2 / observed.scale[:, None]).sum()
+    on = z.sum(axis=1)
+    total += (on * prior.log_on + np.where(on < joint.rows, (joint.rows - on) * prior.log_off, 0.0)).sum()
+    share = float(prior.mass) / joint.features
+    return float(total + (np.log(share) + share * prior.log_on).sum())
+
+
+def statistics(joint, draw):
+    """Statistics by name; all with finite variance under the heavy-tailed variances."""
+    prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
+    fit = loadings(draw) @ observed.mean
+    made = {
+        "sum z": z.sum(),
+        "active": (z.sum(axis=1) > 0).sum(),
+        "singletons": (z.sum(axis=1) == 1).sum(),
+        "together": (z[0] * z[1]).sum(),
+        "full": (z.sum(axis=1) == joint.rows).sum(),
+        "log joint": log_joint(joint, draw),
+        "cell": np.arcsinh(fit[0, 0]),
+        "cell sq": np.arcsinh(fit[0, 0] ** 2),
+        "size": np.log(np.abs(observed.mean[0, 0])),
+        "fit": np.arcsinh((fit**2).sum()),
+        "misfit": np.log(((draw.x - fit)[joint.observed] ** 2).sum()),
+        "data": np.log((draw.x[joint.observed] ** 2).sum()),
+        "prevalence": np.exp(prior.log_on[-1]),
+    }
+    if joint.mass == "learn":
+        made["log mass"] = np.log(float(prior.mass))
+        made["mass and z"] = np.log(float(prior.mass)) * z.sum()
+    if isinstance(joint.noise, str):
+        made["log noise"] = np.log(observed.noise[0])
+        made["log noise sq"] = np.log(observed.noise[-1] / joint.floor) ** 2
+        made["noise and z"] = np.log(observed.noise[0] / joint.floor) * z.sum()
+    if isinstance(joint.scale, str):
+        made["log scale"] = np.log(observed.scale[0])
+        made["scale and z"] = np.log(observed.scale[0]) * z.sum()
+    if joint.weights == "normal":
+        made["w sq"] = (z * draw.state.w**2).sum()
+        made["w"] = (z[0] * draw.state.w[0]).sum()
+    return made
+
+
+def scores(joint, chains, steps, seed=0):
+    """z score of the mean difference between end and start, by statistic."""
+    alg = joint.algorithm()
+    changes = []
+    for chain in range(chains):
+        rng, draws = np.random.default_rng([seed, chain]), Draws(seed, 0, chain)
+        draw = prior_draw(joint, alg, rng)
+        first = statistics(joint, draw)
+        for step in range(1, steps + 1):
+            draw = with_data(joint, transition(joint, alg, draw, draws.at(step)), rng)
+        last = statistics(joint, draw)
+        changes.append([last[name] - first[name] for name in first])
+    table = np.array(changes, dtype=float)
+    error = table.std(axis=0, ddof=1) / np.sqrt(chains)
+    return dict(zip(first, table.mean(axis=0) / error, strict=True))

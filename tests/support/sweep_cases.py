@@ -1,0 +1,72 @@
+"""The sweep over features as a loop over rows and features, with any response, for the tests of kernels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.support import reference as ref
+
+
+def respond(weights, rule, odds, b, a, u, g):
+    """(z, w, w2, entropy, cost) of one entry; cost is that of w given z = 1."""
+    if weights == "unit":
+        log_odds, w, w2, cost = odds + b - a / 2, 1.0, 1.0, 0.0
+    else:
+        v = 1 / (1 + a)
+        m = v * b
+        log_odds = odds + (math.log(v) + m * b) / 2
+        w, w2, cost = m, m * m + v, (m * m + v - 1 - math.log(v)) / 2
+        if rule == "draw":
+            w = m + math.sqrt(v) * g
+            w2, cost = w * w, (w * w + math.log(2 * math.pi)) / 2
+    chance = ref.respond_unit(log_odds, 0.0, 0.0)[0]
+    if rule == "mean":
+        low, high = sorted((chance, ref.respond_unit(-log_odds, 0.0, 0.0)[0]))
+        entropy = -high * math.log1p(-low) - (low * math.log(low) if low > 0 else 0.0)
+        return chance, w, w2, entropy, cost
+    z = float(log_odds > 0) if rule == "mode" else float(u < chance)
+    return z, w, w2, 0.0, cost
+
+
+def loop(f, gamma, runs, prior, z, w, weights, rule, noise, inner):
+    """New z, w (feature, row) and sums (4, run, feature) of on, entropy, cost, E y^2."""
+    features, rows = f.shape
+    z, w = z.copy(), (w.copy() if weights == "normal" else np.ones_like(z))
+    sums = np.zeros((4, len(runs) - 1, features))
+    for r in range(rows):
+        p = int(np.searchsorted(runs, r, side="right")) - 1
+        y = z[:, r] * w[:, r]
+        for turn in range(inner):
+            for k in range(features):
+                b = f[k, r] - sum(gamma[p, k, j] * y[j] for j in range(features) if j != k)
+                u, g = (table[turn * features + k, r] if table.size else 0.0 for table in noise)
+                made = respond(weights, rule, prior[k], b, gamma[p, k, k], u, g)
+                z[k, r], w[k, r] = made[:2]
+                y[k] = made[0] * made[1]
+                if turn == inner - 1:
+                    sums[:, p, k] += made[0], made[3], made[0] * made[4], made[0] * made[2]
+    return z, w, sums
+
+
+def tables(seed, features, runs, weights, rule, inner, before=0, after=0):
+    """Inputs of a sweep over the rows `before ..` of a larger chunk, at random."""
+    rng = np.random.default_rng(seed)
+    rows = runs[-1]
+    whole = before + rows + after
+    root = rng.normal(size=(len(runs) - 1, features, features + 1)) * 0.6
+    shape = (features, whole)
+    z = rng.uniform(0, 1, shape)
+    made = {
+        "f": rng.normal(size=(features, rows)) * 2,
+        "gamma": root @ root.transpose(0, 2, 1),
+        "prior": rng.normal(size=features),
+        "z": z if rule == "mean" else np.round(z),
+        "w": rng.normal(size=shape if weights == "normal" else (0, whole)),
+        "noise": (np.zeros((0, 0)), np.zeros((0, 0))),
+    }
+    if rule == "draw":
+        wide = (inner * features, whole)
+        made["noise"] = (rng.random(wide), rng.normal(size=wide))
+    return made
