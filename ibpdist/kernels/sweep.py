@@ -79,14 +79,13 @@ def _tally(strip, sums, k):
 
 
 @njit(cache=True, **OPTIONS)
-def sweep(f, gamma, runs, first, prior, state, weights, rule, noise, inner, fresh):
+def sweep(f, gamma, runs, prior, state, weights, rule, noise, inner, fresh):
     """`inner` sweeps over a tile; returns sums (4, run, feature): on, entropy, cost, E y^2.
 
     f (feature, row): dictionary times rows, over noise. gamma (run, feature, feature):
     sum_d E[A_d' A_d] / noise_d over the columns that the rows runs[i] .. runs[i+1] observe.
-    prior (feature): log odds. state, fresh: (z, w) of the whole chunk, read and written from
-    row `first` on. noise: (u, g) of the whole chunk, tables (inner * feature, row) of uniforms
-    and normals for the draw rule, else empty.
+    prior (feature): log odds. state, fresh: (z, w) of the tile, read and written. noise: (u, g),
+    tables (inner * feature, row) of uniforms and normals for the draw rule, else empty.
     """
     features = f.shape[0]
     z0, w0 = state
@@ -106,21 +105,21 @@ def sweep(f, gamma, runs, first, prior, state, weights, rule, noise, inner, fres
         lanes[:] = 0
         for at in range(runs[p], runs[p + 1], STRIP):
             size = min(STRIP, runs[p + 1] - at)
-            _load(weights, z0, w0, first + at, size, y)
+            _load(weights, z0, w0, at, size, y)
             for turn in range(inner):
                 for k in range(features):
                     row = turn * features + k
                     _linear(f, at, size, gamma[p], y, k, linear)
                     _respond(
-                        weights, rule, linear, gamma[p, k, k], prior[k], noise, row, first + at, size, strip
+                        weights, rule, linear, gamma[p, k, k], prior[k], noise, row, at, size, strip
                     )
                     for r in range(64):
                         y[k, r] = strip[0][r] * strip[1][r]
                     if turn == inner - 1:
                         _tally(strip, lanes, k)
                         for r in range(size):
-                            z1[k, first + at + r] = strip[0][r]
-                            keep_weight(weights, w1, k, first + at + r, strip[1][r])
+                            z1[k, at + r] = strip[0][r]
+                            keep_weight(weights, w1, k, at + r, strip[1][r])
         for q in range(4):
             for k in range(features):
                 sums[q, p, k] = lanes[q, k].sum()

@@ -14,22 +14,16 @@ and U = I, e = diag(r G r). A basis of zeros is a dictionary known exactly.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.observations.rotation import Columns, Family, Rotation
 from ibpdist.structs import Array, dims, replace, struct
 
 Float = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
-
-
-class Family(StrEnum):
-    """What q(A) may depend on: all features of a column jointly, or each alone."""
-
-    STRUCTURED = "structured"
-    FACTORISED = "factorised"
 
 
 @struct
@@ -70,33 +64,35 @@ class GaussianSums:
     filled_entropy: Array = dims()
 
 
-def solve(params: GaussianParams, sums: GaussianSums, family: Family) -> GaussianParams:
-    """The exact maximiser of the bound over q(A), given the sums and the variances."""
-    root = np.sqrt(params.scale)
-    groups, features = params.spectrum.shape
-    basis, spectrum = np.empty((groups, features, features)), np.empty((groups, features))
-    mean, entropy = np.empty_like(params.mean), 0.0
-    for g in range(groups):
-        columns = np.flatnonzero(params.group == g)
-        psi = params.noise[columns]
-        scaled = root[:, None] * sums.gram[g] * root
-        e, u = np.linalg.eigh(scaled)
-        e, b = np.maximum(e, 0.0), root[:, None] * u
-        mean[:, columns] = b @ ((b.T @ sums.cross[:, columns]) / (psi + e[:, None]))
-        if family is Family.FACTORISED:
-            e, b = np.diagonal(scaled), np.diag(root)
-        basis[g], spectrum[g] = b, e
-        entropy -= 0.5 * np.log1p(e[:, None] / psi).sum()
-    entropy += 0.5 * params.noise.size * float((LOG_2PI + 1 + np.log(params.scale)).sum())
-    return replace(params, mean=mean, basis=basis, spectrum=spectrum, entropy=np.asarray(entropy))
+def rotations(params: GaussianParams, sums: GaussianSums, family: Family) -> list[Rotation]:
+    """Each group of columns in the eigenbasis of its Gram matrix."""
+    made = []
+    for g, columns in enumerate(_columns(params)):
+        made.append(Rotation.of(columns, sums.gram[g], sums.cross[:, columns], params.scale, family))
+    return made
+
+
+def solve(params: GaussianParams, rotated: list[Rotation]) -> GaussianParams:
+    """The exact maximiser of the bound over q(A), given the sums and the variances (vibp 9.2)."""
+    mean = np.empty_like(params.mean)
+    for r in rotated:
+        mean[:, r.columns] = r.mean(params.noise[r.columns])
+    made = replace(
+        params,
+        mean=mean,
+        basis=np.stack([r.basis() for r in rotated]),
+        spectrum=np.stack([r.own_spectrum for r in rotated]),
+    )
+    return replace(made, entropy=np.asarray(_entropy(made)))
 
 
 def draw(params: GaussianParams, rng: np.random.Generator) -> GaussianParams:
     """A dictionary drawn from q(A), known exactly from then on."""
     normals = rng.standard_normal(params.mean.shape)
     mean = params.mean.copy()
-    for g, columns, shrink in _by_group(params):
-        mean[:, columns] += params.basis[g] @ (np.sqrt(shrink) * normals[:, columns])
+    for group in _groups(params):
+        shrunk = np.sqrt(group.shrink)[:, group.level] * normals[:, group.columns]
+        mean[:, group.columns] += group.basis @ shrunk
     none = np.zeros_like(params.basis)
     return replace(
         params, mean=mean, basis=none, spectrum=np.zeros_like(params.spectrum), entropy=np.zeros(())
@@ -106,35 +102,74 @@ def draw(params: GaussianParams, rng: np.random.Generator) -> GaussianParams:
 def precision_gram(params: GaussianParams) -> Float:
     """Gamma (group, feature, feature): sum_d E[A_d' A_d] / noise_d over a group's columns (vibp 9.1)."""
     gamma = np.empty_like(params.basis)
-    for g, columns, shrink in _by_group(params):
-        a, psi, b = params.mean[:, columns], params.noise[columns], params.basis[g]
-        gamma[g] = (a / psi) @ a.T + (b * (shrink / psi).sum(axis=1)) @ b.T
+    for g, group in enumerate(_groups(params)):
+        a, b = params.mean[:, group.columns], group.basis
+        gamma[g] = (a / params.noise[group.columns]) @ a.T
+        gamma[g] += (b * (group.shrink @ (group.count / group.noise))) @ b.T
     return gamma
 
 
 def variance(params: GaussianParams) -> Float:
     """(feature, column) variances of the entries of A under q."""
     made = np.empty_like(params.mean)
-    for g, columns, shrink in _by_group(params):
-        made[:, columns] = params.basis[g] ** 2 @ shrink
+    for group in _groups(params):
+        made[:, group.columns] = (group.basis**2 @ group.shrink)[:, group.level]
+    return made
+
+
+def second_moment(params: GaussianParams) -> Float:
+    """(feature) sum over columns of E A_kd^2."""
+    made: Float = np.einsum("kd,kd->k", params.mean, params.mean)
+    for group in _groups(params):
+        made += group.basis**2 @ (group.shrink @ group.count)
     return made
 
 
 def residual(params: GaussianParams, sums: GaussianSums) -> Float:
     """(column) E |x_d - Y A_d|^2 over the cells that count, from the sums alone (vibp 9.1)."""
     made = np.asarray(params.squares + sums.filled, dtype=np.float64)
-    for g, columns, shrink in _by_group(params):
-        a, b, gram = params.mean[:, columns], params.basis[g], sums.gram[g]
-        fit = np.einsum("kd,kd->d", a, gram @ a - 2 * sums.cross[:, columns])
-        spread = np.einsum("kj,kj->j", b, gram @ b)
-        made[columns] += fit + spread @ shrink
+    for g, group in enumerate(_groups(params)):
+        a, b, gram = params.mean[:, group.columns], group.basis, sums.gram[g]
+        fit = np.einsum("kd,kd->d", a, gram @ a - 2 * sums.cross[:, group.columns])
+        spread = np.einsum("kj,kj->j", b, gram @ b) @ group.shrink
+        made[group.columns] += fit + spread[group.level]
     return np.maximum(made, 0.0)
 
 
-def _by_group(params: GaussianParams) -> list[tuple[int, NDArray[np.intp], Float]]:
-    """For each group: its index, its columns and 1 / (1 + e / psi_d) (feature, column of group)."""
+@dataclass(frozen=True)
+class _Group:
+    """Columns that share a Gram matrix; they differ in their noise, which takes few values or many.
+
+    `shrink` (feature, level) is 1 / (1 + e / noise); column i is at `level[i]`.
+    """
+
+    columns: Columns
+    basis: Float
+    noise: Float
+    level: NDArray[np.intp]
+    count: Float
+    shrink: Float
+
+
+def _columns(params: GaussianParams) -> list[Columns]:
+    """The columns of each group; a slice when there is one, which copies nothing."""
+    if len(params.spectrum) == 1:
+        return [slice(None)]
+    return [np.flatnonzero(params.group == g) for g in range(len(params.spectrum))]
+
+
+def _groups(params: GaussianParams) -> list[_Group]:
     made = []
-    for g in range(params.spectrum.shape[0]):
-        columns = np.flatnonzero(params.group == g)
-        made.append((g, columns, 1.0 / (1.0 + params.spectrum[g][:, None] / params.noise[columns])))
+    for g, columns in enumerate(_columns(params)):
+        noise, level, count = np.unique(params.noise[columns], return_inverse=True, return_counts=True)
+        shrink = 1.0 / (1.0 + params.spectrum[g][:, None] / noise)
+        made.append(_Group(columns, params.basis[g], noise, level, count.astype(np.float64), shrink))
     return made
+
+
+def _entropy(params: GaussianParams) -> float:
+    """Entropy of q(A): log|Sigma_d| = sum log s_k - sum log(1 + e_j / noise_d)."""
+    total = 0.5 * params.noise.size * float((LOG_2PI + 1 + np.log(params.scale)).sum())
+    for group in _groups(params):
+        total += 0.5 * float(np.log(group.shrink).sum(axis=0) @ group.count)
+    return total

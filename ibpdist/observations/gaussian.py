@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
-from ibpdist.observations import dictionary
+from ibpdist.observations import dictionary, variances
 from ibpdist.observations._base import RowState, RowSums, Survey
-from ibpdist.observations.dictionary import LOG_2PI, Family, GaussianParams, GaussianSums
+from ibpdist.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums
 from ibpdist.observations.patterns import column_groups, missing_rows
-from ibpdist.observations.tiles import Globals, Pass
+from ibpdist.observations.rotation import Family, Rotation
+from ibpdist.observations.tiles import Pass, globals_of
+from ibpdist.observations.variances import PSEUDO, Evidence
 from ibpdist.rules import Rule, Rules
 from ibpdist.structs import Named, replace
 from ibpdist.weights._base import Weights
 
 Float = NDArray[np.float64]
-PSEUDO = 2.0
+ONE_TURNS, COLUMN_TURNS = 30, 3
 FLOOR = 1e-3
 """Variance of a pseudo cell of the noise, as a share of the typical variance of a cell."""
 EXACT_BYTES = 64 << 20
@@ -67,14 +69,18 @@ class Gaussian:
         )
 
     def init(self, survey: Survey, features: int, rng: np.random.Generator) -> GaussianParams:
-        """A random dictionary of the size of the data, noise as large as the data's variance."""
+        """A random dictionary, noise as large as the data's variance.
+
+        Its length makes the first log odds random projections of the rows with variance 4,
+        whatever the number of columns: larger ones switch every feature off in wide data.
+        """
         unit = typical_variance(survey)
         group, latent = self._groups(survey, features)
         groups, columns = int(group.max()) + 1, group.size
         noise = unit if isinstance(self.noise, str) else self.noise
         scale = unit if isinstance(self.scale, str) else self.scale
         return GaussianParams(
-            mean=np.sqrt(2.0 * unit / features) * rng.standard_normal((features, columns)),
+            mean=np.sqrt(4.0 * noise / columns) * rng.standard_normal((features, columns)),
             basis=np.zeros((groups, features, features)),
             spectrum=np.zeros((groups, features)),
             entropy=np.zeros(()),
@@ -98,25 +104,27 @@ class Gaussian:
         draws: Draws,
         inner: int,
     ) -> tuple[RowState, RowSums, GaussianSums]:
-        made = Globals.of(params, log_odds, chunk.x.dtype)
-        return Pass.of(chunk, made, weights, rules, state, draws, inner).run(state.ids)
+        made = globals_of(params, chunk.x.dtype)
+        return Pass.of(chunk, made, log_odds, weights, rules, state, draws, inner).run(state.ids)
 
     def update(
         self, params: GaussianParams, sums: GaussianSums, rule: Rule, rng: np.random.Generator
     ) -> GaussianParams:
-        """q(A), then the variances, then q(A) again under them (vibp 9.5); or a draw of each."""
+        """q(A) and the variances at their joint optimum (vibp 9.5), or a draw of each."""
         if rule is Rule.DRAW:
-            exact = dictionary.solve(params, sums, Family.STRUCTURED)
-            return self._draw_variances(dictionary.draw(exact, rng), sums, rng)
-        params = dictionary.solve(params, sums, self.family)
-        return dictionary.solve(self._fit_variances(params, sums), sums, self.family)
+            rotated = dictionary.rotations(params, sums, Family.STRUCTURED)
+            return self._draw_variances(dictionary.draw(dictionary.solve(params, rotated), rng), sums, rng)
+        rotated = dictionary.rotations(params, sums, self.family)
+        noise, ratio = self._fit_variances(params, sums, rotated)
+        params = replace(params, noise=noise, scale=params.scale * ratio)
+        return dictionary.solve(params, [r.rescaled(ratio) for r in rotated])
 
     def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
         """Terms of the objective (vibp 2.1, 9.2): likelihood, -KL of the dictionary, missing cells."""
         psi, cells = params.noise, params.cells
         misfit = dictionary.residual(params, sums)
-        second = params.mean**2 + dictionary.variance(params)
-        prior = np.log(params.scale)[:, None] + LOG_2PI + second / params.scale[:, None]
+        second = dictionary.second_moment(params)
+        prior = psi.size * (np.log(params.scale) + LOG_2PI) + second / params.scale
         terms = {
             "likelihood": float(-0.5 * (cells * (LOG_2PI + np.log(psi)) + misfit / psi).sum()),
             "dictionary": float(params.entropy - 0.5 * prior.sum()),
@@ -152,18 +160,18 @@ class Gaussian:
             return np.zeros_like(group), True
         return group, False
 
-    def _fit_variances(self, params: GaussianParams, sums: GaussianSums) -> GaussianParams:
+    def _fit_variances(
+        self, params: GaussianParams, sums: GaussianSums, rotated: list[Rotation]
+    ) -> tuple[Float, float]:
+        """Noise (column), and the new scale over the old."""
+        unit, one = float(params.unit), self.noise != "column"
+        data = prior = None
         if isinstance(self.noise, str):
-            misfit, cells = dictionary.residual(params, sums), params.cells
-            floor = PSEUDO * FLOOR * params.unit
-            column = (misfit + floor) / (cells + PSEUDO)
-            one = (misfit.sum() + floor) / (cells.sum() + PSEUDO)
-            params = replace(params, noise=column if self.noise == "column" else np.full_like(column, one))
+            data = Evidence(params.cells, params.squares + sums.filled, FLOOR * unit)
         if isinstance(self.scale, str):
-            second = (params.mean**2 + dictionary.variance(params)).sum()
-            scale = (second + PSEUDO * params.unit) / (params.mean.size + PSEUDO)
-            params = replace(params, scale=np.full_like(params.scale, scale))
-        return params
+            prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), unit)
+        turns = ONE_TURNS if one else COLUMN_TURNS
+        return variances.fit(rotated, params.noise, float(params.scale[0]), data, prior, one, turns)
 
     def _draw_variances(
         self, params: GaussianParams, sums: GaussianSums, rng: np.random.Generator

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ibpdist.data._base import Chunk
 
 Index = NDArray[np.intp]
+Rows = slice | Index
 
 
 def row_hash(start: int, rows: int) -> NDArray[np.uint64]:
@@ -51,6 +52,10 @@ class Runs:
     order: Index | None
     starts: Index
     masks: NDArray[np.float64]
+
+    def rows(self, first: int, last: int) -> Rows:
+        """Where the rows `first .. last` of the order are in the chunk."""
+        return slice(first, last) if self.order is None else self.order[first:last]
 
     def cut(self, first: int, last: int) -> tuple[Index, NDArray[np.float64]]:
         """Runs of the rows `first .. last`, starting from zero, and their masks."""

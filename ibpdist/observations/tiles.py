@@ -8,6 +8,7 @@ decides the bits and is recorded with the run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -20,35 +21,35 @@ from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
 from ibpdist.observations._base import RowState, RowSums
 from ibpdist.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums, precision_gram
-from ibpdist.observations.patterns import Runs, runs_of
+from ibpdist.observations.patterns import Rows, Runs, runs_of
 from ibpdist.rules import Rule, Rules
 from ibpdist.weights._base import Weights
 
 Matrix = NDArray[Any]
 Float = NDArray[np.float64]
 Index = NDArray[np.intp]
-TILE_BYTES = 4 << 20
+TILE_BYTES = 2 << 20
 RULES = {Rule.MEAN: respond.Mean(), Rule.MODE: respond.Mode(), Rule.DRAW: respond.Draw()}
 
 
 def tile_rows(columns: int, itemsize: int) -> int:
-    """Rows of a tile: a multiple of 64 between 64 and 4096 with about 4 MB of data."""
-    return int(np.clip(TILE_BYTES // (columns * itemsize) // 64 * 64, 64, 4096))
+    """Rows of a tile: a multiple of 64 between 512 and 4096, with about 2 MB of data in between."""
+    return int(np.clip(TILE_BYTES // (columns * itemsize) // 64 * 64, 512, 4096))
 
 
 @dataclass(frozen=True)
 class Globals:
-    """What a step needs of the parameters, in the precision of the data; made once a chunk."""
+    """What a step needs of the parameters, in the precision of the data."""
 
     params: GaussianParams
     loadings: Matrix
     gamma: Float
-    prior: Matrix
 
-    @classmethod
-    def of(cls, params: GaussianParams, log_odds: Float, dtype: np.dtype[Any]) -> Globals:
-        loadings = (params.mean / params.noise).astype(dtype)
-        return cls(params, loadings, precision_gram(params), log_odds.astype(dtype))
+
+@lru_cache(maxsize=2)
+def globals_of(params: GaussianParams, dtype: np.dtype[Any]) -> Globals:
+    """Made once a step: records are compared by identity, and a step's chunks share them."""
+    return Globals(params, (params.mean / params.noise).astype(dtype), precision_gram(params))
 
 
 @dataclass(frozen=True)
@@ -67,19 +68,21 @@ class Entries:
 
     @classmethod
     def of(cls, state: RowState, chunk: Chunk, rules: Rules, draws: Draws, inner: int) -> Entries:
-        uniform = normal = np.zeros((0, 0), chunk.x.dtype)
+        uniform = normal = np.zeros((0, chunk.rows), chunk.x.dtype)
         if rules.z is Rule.DRAW:
             width = inner * state.z.shape[0]
             uniform = draws.uniform("z", chunk.start, chunk.rows, width)
             normal = draws.normal("w", chunk.start, chunk.rows, width).astype(chunk.x.dtype)
         return cls(state.z, state.w, np.empty_like(state.z), np.empty_like(state.w), uniform, normal)
 
-    def take(self, order: Index | None) -> Entries:
-        """The same with the rows in another order."""
-        if order is None:
-            return self
-        tables = (self.z0, self.w0, self.z1, self.w1, self.uniform, self.normal)
-        return Entries(*(np.ascontiguousarray(t[:, order]) if t.size else t for t in tables))
+    def take(self, rows: Rows) -> Entries:
+        """Contiguous copies for some rows: long runs that the processor can foresee, unlike strips."""
+        tables = (self.z0, self.w0, self.uniform, self.normal)
+        z0, w0, uniform, normal = (np.ascontiguousarray(t[:, rows]) for t in tables)
+        return Entries(z0, w0, np.empty_like(z0), np.empty_like(w0), uniform, normal)
+
+    def put(self, rows: Rows, part: Entries) -> None:
+        self.z1[:, rows], self.w1[:, rows] = part.z1, part.w1
 
 
 class Totals:
@@ -89,12 +92,16 @@ class Totals:
         groups, features = params.spectrum.shape
         self.entries = np.zeros((4, features))
         self.gram = np.zeros((groups, features, features))
-        self.cross = np.zeros(params.mean.shape)
+        self.cross: Float = np.zeros((0, 0))
+        self.shape = params.mean.shape
 
     def add(self, entries: Float, gram: Float, cross: Matrix) -> None:
         self.entries += entries.sum(axis=1)
         self.gram += gram
-        self.cross += cross
+        if self.cross.shape == cross.shape:
+            self.cross += cross
+        else:
+            self.cross = cross.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,7 @@ class Pass:
     """Everything a pass over one chunk needs."""
 
     made: Globals
+    prior: Matrix
     weights: Weights
     rules: Rules
     inner: int
@@ -115,6 +123,7 @@ class Pass:
         cls,
         chunk: Chunk,
         made: Globals,
+        log_odds: Float,
         weights: Weights,
         rules: Rules,
         state: RowState,
@@ -123,36 +132,35 @@ class Pass:
     ) -> Pass:
         latent = bool(made.params.latent)
         runs = runs_of(None if latent else chunk.observed, chunk.rows, made.params.group)
-        entries = Entries.of(state, chunk, rules, draws, inner).take(runs.order)
-        x = chunk.x if runs.order is None else chunk.x[runs.order]
+        entries = Entries.of(state, chunk, rules, draws, inner)
         filler = Filler(made.params, chunk.observed) if latent and chunk.observed is not None else None
-        return cls(made, weights, rules, inner, runs, x, entries, filler)
+        prior = log_odds.astype(chunk.x.dtype)
+        return cls(made, prior, weights, rules, inner, runs, chunk.x, entries, filler)
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, GaussianSums]:
-        """All tiles: the new row state in its natural order, and the sums."""
+        """All tiles: the new row state, and the sums."""
         rows, columns = self.x.shape
         totals, step = Totals(self.made.params), tile_rows(columns, self.x.itemsize)
         for first in range(0, rows, step):
             totals.add(*self._tile(first, min(first + step, rows)))
-        order = self.runs.order
-        after = self.entries.take(None if order is None else np.argsort(order))
         on, entropy, cost, _ = totals.entries
         filled = self.filler or Filler(self.made.params, np.ones((0, columns), np.bool_))
         sums = GaussianSums(
             rows=np.asarray(float(rows)),
             gram=totals.gram,
-            cross=totals.cross,
+            cross=totals.cross if rows else np.zeros(totals.shape),
             filled=filled.squares,
             filled_entropy=np.asarray(filled.entropy),
         )
-        return RowState(ids=ids, z=after.z1, w=after.w1), RowSums(on=on, entropy=entropy, cost=cost), sums
+        state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
+        return state, RowSums(on=on, entropy=entropy, cost=cost), sums
 
     def _tile(self, first: int, last: int) -> tuple[Float, Float, Matrix]:
         """Sums of z and w (4, run, feature), Gram matrices (group, feature, feature), y x."""
-        tile, entries, made = self.x[first:last], self.entries, self.made
+        rows, made = self.runs.rows(first, last), self.made
+        tile, part = self.x[rows], self.entries.take(rows)
         if self.filler is not None:
-            before = self.weights.combine(entries.z0[:, first:last], entries.w0[:, first:last])
-            tile = self.filler.fill(tile, before, first, last)
+            tile = self.filler.fill(tile, self.weights.combine(part.z0, part.w0), rows)
         starts, masks = self.runs.cut(first, last)
         groups, features, _ = made.gamma.shape
         gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(-1, features, features)
@@ -160,16 +168,16 @@ class Pass:
             made.loadings @ tile.T,
             gamma.astype(tile.dtype),
             starts,
-            first,
-            made.prior,
-            (entries.z0, entries.w0),
+            self.prior,
+            (part.z0, part.w0),
             self.weights.respond(),
             RULES[self.rules.z],
-            (entries.uniform, entries.normal),
+            (part.uniform, part.normal),
             self.inner,
-            (entries.z1, entries.w1),
+            (part.z1, part.w1),
         )
-        y = self.weights.combine(entries.z1[:, first:last], entries.w1[:, first:last])
+        self.entries.put(rows, part)
+        y = self.weights.combine(part.z1, part.w1)
         grams = run_grams(y, starts, sums[3])
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
         return sums, by_group, y @ tile
@@ -187,9 +195,9 @@ class Filler:
         self.squares: Float = np.zeros(params.noise.size)
         self.entropy = 0.0
 
-    def fill(self, tile: Matrix, y: Matrix, first: int, last: int) -> Matrix:
+    def fill(self, tile: Matrix, y: Matrix, rows: Rows) -> Matrix:
         """The tile with its missing cells filled."""
-        missing = ~self.observed[first:last]
+        missing = ~self.observed[rows]
         if not missing.any():
             return tile
         guess = y.T @ self.params.mean.astype(tile.dtype)

@@ -1,0 +1,105 @@
+"""Noise and scale at the optimum of the bound, with q(A) following them, by EM in the eigenbasis.
+
+Each turn sets both variances given q(A), then q(A) given both, in closed form from the
+spectrum (rotation.py), so the objective rises at every turn (vibp 9.3). One noise needs O(K)
+a turn and is solved to convergence; a noise for each column needs O(K D) and gets few turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.observations.rotation import Columns, Rotation
+
+Float = NDArray[np.float64]
+PSEUDO = 2.0
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a variance besides q(A): cells, sum of squares, and the pseudo cell's variance."""
+
+    cells: Float
+    squares: Float
+    at: float
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A rotated group, its columns collapsed to levels of noise: `power` (feature, level) sums R^2."""
+
+    columns: Columns
+    spectrum: Float
+    own: Float
+    power: Float
+    count: float
+
+    @classmethod
+    def of(cls, rotation: Rotation, one: bool) -> Levels:
+        power = rotation.cross**2
+        count = 1.0
+        if one:
+            count, power = float(power.shape[1]), power.sum(axis=1, keepdims=True)
+        return cls(rotation.columns, rotation.spectrum[:, None], rotation.own_spectrum[:, None], power, count)
+
+    def explained(self, noise: Float) -> Float:
+        """(level) what q(A) takes off the sum of squares, minus its own spread."""
+        fit = (self.power * (self.spectrum + 2 * noise) / (noise + self.spectrum) ** 2).sum(axis=0)
+        return np.asarray(fit - self.count * (self.own * noise / (noise + self.own)).sum(axis=0))
+
+    def second(self, noise: Float) -> float:
+        """sum E A_kd^2 / scale."""
+        mean = (self.power / (noise + self.spectrum) ** 2).sum()
+        return float(mean + self.count * (noise / (noise + self.own)).sum())
+
+    def rescaled(self, ratio: float) -> Levels:
+        return replace(self, spectrum=self.spectrum * ratio, own=self.own * ratio, power=self.power * ratio)
+
+
+def fit(
+    rotations: Sequence[Rotation],
+    noise: Float,
+    scale: float,
+    data: Evidence | None,
+    prior: Evidence | None,
+    one: bool,
+    turns: int,
+) -> tuple[Float, float]:
+    """New noise (column) and the ratio of the new scale to the old.
+
+    `data` (None: the noise is fixed) has cells and squares by column; `prior` (None: the scale
+    is fixed) the number of entries of A and the pseudo cell of the scale.
+    """
+    groups, started = [Levels.of(r, one) for r in rotations], scale
+    level = noise[:1] if one else noise
+    for _ in range(turns):
+        before = np.append(level, scale)
+        new_level = level if data is None else _noise(groups, level, data, one)
+        if prior is not None:
+            second = scale * sum(g.second(_at(level, g, one)) for g in groups)
+            new = float((second + PSEUDO * prior.at) / (prior.cells + PSEUDO))
+            groups, scale = [g.rescaled(new / scale) for g in groups], new
+        level = new_level
+        if np.all(np.abs(np.log(np.append(level, scale) / before)) < TOLERANCE):
+            break
+    return np.broadcast_to(level, noise.shape).copy(), scale / started
+
+
+def _noise(groups: Sequence[Levels], level: Float, data: Evidence, one: bool) -> Float:
+    if one:
+        misfit = data.squares.sum() - sum(g.explained(level) for g in groups)
+        return np.asarray((misfit + PSEUDO * data.at) / (data.cells.sum() + PSEUDO))
+    misfit = data.squares.copy()
+    for g in groups:
+        misfit[g.columns] -= g.explained(level[g.columns])
+    return np.asarray((np.maximum(misfit, 0.0) + PSEUDO * data.at) / (data.cells + PSEUDO))
+
+
+def _at(level: Float, group: Levels, one: bool) -> Float:
+    """Noise of the group's levels."""
+    return level if one else np.asarray(level[group.columns])

@@ -1,0 +1,99 @@
+"""Time of a pass over the time of the bare products, interleaved in one run, one thread, float32.
+
+    python tests/benchmarks/passes.py [--system lg-vi-finite] [--shape 20000x1000x20 ...]
+
+A pass is everything a step does: local step with one inner sweep, entropies, statistics,
+global step and objective. Passes 2 to 8 from a random start are timed, those that raise the
+objective count, and compile time is apart. The bare products are X A', Z' X and Z' Z. Times are CPU
+seconds of the one thread that works, because machines are shared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ibpdist.catalog import build
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.structs import combine
+
+SHAPES = ("20000x1000x20", "20000x1000x100", "200000x128x50", "4000x10000x50")
+LIMITS = {"20000x1000x20": 1.2, "20000x1000x100": 1.35, "200000x128x50": 2.0, "4000x10000x50": 1.2}
+PASSES, CHUNK_BYTES = 8, 16 << 20
+
+
+def data(rows: int, columns: int, features: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    z = rng.random((rows, features)) < 0.3
+    x = z.astype(np.float32) @ rng.standard_normal((features, columns), dtype=np.float32)
+    return x + 0.5 * rng.standard_normal((rows, columns), dtype=np.float32)
+
+
+def chunks(x: np.ndarray) -> list[Chunk]:
+    step = max(1, CHUNK_BYTES // x[0].nbytes)
+    return [Chunk(i, at, x[at : at + step]) for i, at in enumerate(range(0, len(x), step))]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+def passes(system: str, parts: list[Chunk], features: int) -> Iterator[tuple[float, float]]:
+    """(seconds, objective) of each pass."""
+    algorithm, draws = build(system, features), Draws(0)
+    survey = algorithm.survey(parts[0])
+    for part in parts[1:]:
+        survey = combine(survey, algorithm.survey(part))
+    params = algorithm.init(survey, draws)
+    states = [algorithm.start(part, params, draws) for part in parts]
+    for step in range(1, PASSES + 1):
+        began, total = time.thread_time(), None
+        for i, part in enumerate(parts):
+            states[i], sums = algorithm.local(part, states[i], params, draws.at(step))
+            total = sums if total is None else combine(total, sums)
+        params, trace = algorithm.update(params, total, draws.at(step))
+        yield time.thread_time() - began, trace["objective"]
+
+
+def measure(system: str, shape: str) -> None:
+    rows, columns, features = map(int, shape.split("x"))
+    x = data(rows, columns, features)
+    a = np.ones((features, columns), np.float32)
+    z = np.random.default_rng(1).random((rows, features), dtype=np.float32)
+    timed, bare, before = [], [], -np.inf
+    list(passes(system, chunks(x[:512]), features))
+    for number, (took, objective) in enumerate(passes(system, chunks(x), features), start=1):
+        products = [seconds(partial(np.matmul, *pair)) for pair in ((x, a.T), (z.T, x), (z.T, z))]
+        if number > 1 and objective > before:
+            timed.append(took)
+            bare.append(sum(products))
+        before = objective
+    ratio = statistics.median(timed) / statistics.median(bare)
+    taken, floor = statistics.median(timed) * 1e3, statistics.median(bare) * 1e3
+    goal = f" (goal {LIMITS[shape]})" if shape in LIMITS else ""
+    print(
+        f"{system} {shape}: pass {taken:.1f} ms, products {floor:.1f} ms, ratio {ratio:.2f}{goal}, {len(timed)} passes"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--system", default="lg-vi-finite")
+    parser.add_argument("--shape", nargs="*", default=SHAPES)
+    options = parser.parse_args()
+    with threadpool_limits(1):
+        for shape in options.shape:
+            measure(options.system, shape)
+
+
+if __name__ == "__main__":
+    main()
