@@ -53,7 +53,15 @@ class Scorer:
     plan: Sampling
 
     def __call__(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
-        """Scores of rows, plug-in and with variance."""
+        """Scores of rows, plug-in and with variance; rows that hide nothing score zero."""
+        some = np.flatnonzero(hidden.any(1))
+        first, last = (int(some[0]), int(some[-1]) + 1) if some.size else (0, 0)
+        part = self._some(x[first:last], visible[first:last], hidden[first:last], start + first)
+        ends = (first, len(x) - last)
+        plug, full = (Sampled(np.pad(one.score, ends), np.pad(one.error, ends)) for one in part)
+        return plug, full
+
+    def _some(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
         rows = x.astype(float)
         if not self.exact:
             return sampled(self.of, rows, visible, hidden, self.plan, start)

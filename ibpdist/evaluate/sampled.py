@@ -54,6 +54,9 @@ def sampled(
     start: int = 0,
 ) -> tuple[Sampled, Sampled]:
     """Plug-in and with the variance of the dictionary; `start` is the global number of the first row."""
+    if not len(x):
+        empty = Sampled(np.empty(0), np.empty(0))
+        return empty, empty
     step = max(1, _NUMBERS // max(of.features**2, of.features * len(of.noise), 1))
     blocks = [_block(of, x[i : i + step], visible[i : i + step], hidden[i : i + step], plan, start + i)
               for i in range(0, len(x), step)]  # fmt: skip

@@ -7,9 +7,11 @@ from scipy.stats import norm
 
 import ibpdist as ibp
 from ibpdist.data.arrays import ArrayData
+from ibpdist.data.splits import held
 from ibpdist.data.synthetic import synthesise, synthetic
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.exact import enumerable, exact
+from ibpdist.evaluate.fitted import predictor_of
 from ibpdist.evaluate.heldout import columns_visible, evaluate, evaluate_truth, score, scorer_of, summary
 from ibpdist.evaluate.predict import predictor
 from ibpdist.evaluate.sampled import Sampling
@@ -214,3 +216,52 @@ def test_the_truth_of_a_store_is_scored(kind, tmp_path):
     found = evaluate_truth(tmp_path / "a.zarr")
     expected = score(truth_of(data), ArrayData(data.x.values), columns_visible("even", store.columns))
     np.testing.assert_allclose(found.row_score, expected.row_score, rtol=1e-12)
+
+
+def held_out(tmp_path, run=None, **options):
+    """Images, a fit that did not see a third of the columns in the last half of the rows, and its cells."""
+    store = synthesise("images", tmp_path / "a.zarr", rows=300, seed=4, chunk_rows=64, missing=0.1)
+    result = ibp.fit(store, system="lg-vi-finite", K=6, seed=2, restarts=4, holdout=1 / 3, run=run, **options)
+    seen = np.concatenate([held(store, 1 / 3).read(i).observed for i in range(store.chunks)])
+    every = np.concatenate([store.read(i).observed for i in range(store.chunks)])
+    x = np.concatenate([store.read(i).x for i in range(store.chunks)])
+    return store, result, x, seen, every & ~seen
+
+
+def test_cells_held_out_from_the_fit_are_scored_from_those_it_saw(tmp_path):
+    store, _, x, seen, hidden = held_out(tmp_path, run=tmp_path / "run")
+    found = evaluate(tmp_path / "run")
+    of = predictor_of(ibp.open_result(tmp_path / "run"))
+    np.testing.assert_allclose(
+        found.row_score.sel(estimate="variance"), exact(of, x.astype(float), seen, hidden), rtol=1e-10
+    )
+    assert (found.cells[:150] == 0).all()
+    assert (found.cells[150:] > 0).all()
+    assert "last half" in found.attrs["protocol"]
+    best = score(truth_of(synthetic("images", 300, seed=4)), store, columns_visible("even", 36))
+    assert abs(float(found.score[0]) - float(best.score[0])) < 0.08
+
+
+def test_the_data_of_a_fit_in_memory_are_given(tmp_path):
+    store, result, *_ = held_out(tmp_path)
+    given = evaluate(result, store, visible="fitted")
+    assert int(given.cells.sum()) > 1000
+    other = synthesise("images", tmp_path / "b.zarr", rows=300, seed=5, chunk_rows=64)
+    with pytest.raises(InputError, match="not the data of the fit"):
+        evaluate(result, other, visible="fitted")
+
+
+def test_rows_that_hide_nothing_change_no_draw(monkeypatch):
+    monkeypatch.setattr("ibpdist.evaluate.exact.FEATURES", {"unit": 2, "normal": 2})
+    of = make_predictor(4, 10, seed=6)
+    x, _ = rows_of(of, 30, seed=1)
+    scorer = scorer_of(of, Sampling(2, 5))
+    visible = np.tile(np.arange(10) % 2 == 0, (30, 1))
+    hidden = ~visible
+    whole = scorer(x, visible, hidden, 100)[1].score
+    hidden = hidden & (np.arange(30) >= 12)[:, None] & (np.arange(30) < 25)[:, None]
+    part = scorer(x, visible, hidden, 100)[1].score
+    np.testing.assert_allclose(part[12:25], whole[12:25], rtol=1e-12)
+    assert (part[:12] == 0).all()
+    assert (part[25:] == 0).all()
+    assert scorer(x, visible, np.zeros_like(hidden), 100)[0].score.shape == (30,)
