@@ -39,10 +39,11 @@ Beta factors and sticks: tau (K, 2)
 
 Updates
     linear(state, n, k) = b, quadratic(state, n, k) = a
-    respond_unit(log_odds, b, a, rule="mean" | "mode") -> (nu, m, s2), respond_normal(same)
+    respond_unit(log_odds, b, a, rule="mean" | "mode") -> (nu, m, s2), respond_normal(same); a tie is off
     update_entry(state, n, k, rule), sweep(state, rule): features in order; fill(state)
     solve_dictionary(G, P, psi, s, structured) -> phi, sigma; update_dictionary(state, structured)
     finite_tau(on, rows, mass), multinomial_sticks(on, rows, mass, q) (no tail),
+    start_sticks(on, rows, mass): near the optimum when the counts fall
     maximise_sticks(tau, on, rows, mass, kind, terms, tail), update_tau(state), sort_features(state)
     update_noise(state, "one" | "column", pseudo=0, value=0), update_scale(same)
         pseudo, value: `pseudo` more cells seen to vary by `value`; 0 is without a prior
@@ -133,6 +134,7 @@ from tests.support.reference_updates import (
     respond_unit,
     solve_dictionary,
     sort_features,
+    start_sticks,
     sweep,
     update_dictionary,
     update_entry,
@@ -198,6 +200,7 @@ __all__ = [
     "solve_dictionary",
     "sort_features",
     "square_y",
+    "start_sticks",
     "stick_gradient",
     "stick_log_on",
     "stick_objective",

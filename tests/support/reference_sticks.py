@@ -74,10 +74,10 @@ def multinomial_log_off(tau: Floats, q: Floats | None = None) -> Floats:
 # --- series, convex bound (3.4), Taylor interval (3.3) ---
 
 
-def log_gamma_difference(x: Floats, b: float) -> Floats:
+def log_gamma_difference(x: Floats, b: Floats) -> Floats:
     """log Gamma(x + b) - log Gamma(x), without the cancellation of two logs of Gamma."""
     steps = np.arange(max(0, int(31 - np.min(x, initial=31))))
-    shift = -np.log1p(b / np.add.outer(x, steps)).sum(axis=-1)
+    shift = -np.log1p(np.expand_dims(b, -1) / np.add.outer(x, steps)).sum(axis=-1)
     x = x + len(steps)
 
     def rest(t: Floats) -> Floats:
@@ -87,11 +87,32 @@ def log_gamma_difference(x: Floats, b: float) -> Floats:
     return shift + (x - 0.5) * np.log1p(b / x) + b * np.log(x + b) - b + rest(x + b) - rest(x)
 
 
+def digamma_difference(x: Floats, b: Floats) -> Floats:
+    """digamma(x + b) - digamma(x), the derivative of the above in x, likewise."""
+    low = np.expand_dims(x, -1) + np.arange(max(0, int(31 - np.min(x, initial=31))))
+    high = low + np.expand_dims(b, -1)
+    shift = (np.expand_dims(b, -1) / (low * high)).sum(axis=-1)
+    x = x + low.shape[-1]
+
+    def rest(t: Floats) -> Floats:
+        r = 1 / t
+        return r * (
+            1 / 2 + r * (1 / 12 - r**2 * (1 / 120 - r**2 * (1 / 252 - r**2 * (1 / 240 - r**2 / 132))))
+        )
+
+    return shift + np.log1p(b / x) - rest(x + b) + rest(x)
+
+
 def log_moment(tau: Floats, s: Floats) -> Floats:
-    """log E pi^s for pi the product of independent Beta(tau_m), every real s >= 0 (any shape)."""
+    """log E pi^s for pi the product of independent Beta(tau_m), every real s >= 0 (any shape).
+
+    Gamma(a + s) Gamma(a + b) / (Gamma(a) Gamma(a + b + s)) is symmetric in b and s; the ratios
+    over the smaller of the two cancel least.
+    """
     total = np.zeros(np.shape(s))
     for one, two in tau:
-        total = total + log_gamma_difference(np.float64(one), two) - log_gamma_difference(one + s, two)
+        less, more = np.minimum(two, s), np.maximum(two, s)
+        total = total + log_gamma_difference(one, less) - log_gamma_difference(one + more, less)
     return total
 
 
@@ -241,9 +262,9 @@ def convex_gradient(tau: Floats, terms: int) -> Floats:
     share = weights * np.exp(log_moment(tau, s))
     out = np.zeros(tau.shape)
     for k, (one, two) in enumerate(tau):
-        both = digamma(one + two) - digamma(one + two + s)
-        out[k, 0] = -(share * (digamma(one + s) - digamma(one) + both)).sum()
-        out[k, 1] = -(share * both).sum()
+        less, more = np.minimum(two, s), np.maximum(two, s)
+        slope = digamma_difference(one, less) - digamma_difference(one + more, less)
+        out[k] = -(share * slope).sum(), (share * digamma_difference(one + two, s)).sum()
     return out
 
 

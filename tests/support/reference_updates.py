@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import exp, log
 
@@ -143,18 +144,43 @@ def finite_tau(on: Floats, rows: int, mass: float) -> Floats:
     return np.array([[mass / len(on) + count, 1 + rows - count] for count in on])
 
 
+def start_sticks(on: Floats, rows: int, mass: float) -> Floats:
+    """(K, 2) near the optimum when the counts fall: v_k about m_k / m_{k-1}, m_0 = N (3.6)."""
+    before = [float(rows), *on[:-1]]
+    return np.array([[mass + m, 1 + max(0.0, b - m)] for m, b in zip(on, before, strict=True)])
+
+
 def maximise_sticks(
     tau: Floats, on: Floats, rows: int, mass: float, kind: str = "convex", terms: int = 50, tail: bool = True
 ) -> Floats:
-    """(K, 2) a maximiser of `stick_objective` from `tau`, over log tau."""
+    """(K, 2) a maximiser of `stick_objective` from `tau`, over log tau: BFGS, then Newton."""
 
     def negative(logs: Floats) -> tuple[float, Floats]:
         at = np.exp(logs).reshape(tau.shape)
         slopes = stick_gradient(at, on, rows, mass, kind, terms, tail) * at
         return -stick_objective(at, on, rows, mass, kind, terms, tail), -slopes.ravel()
 
-    found = minimize(negative, np.log(tau).ravel(), jac=True, method="BFGS", options={"gtol": 1e-9})
-    return np.exp(found.x).reshape(tau.shape)
+    options = {"gtol": 1e-6, "maxiter": 200}
+    logs = minimize(negative, np.log(tau).ravel(), jac=True, method="BFGS", options=options).x
+    for _ in range(5):
+        before, slopes = negative(logs)
+        if np.abs(slopes).max() < 1e-9:
+            break
+        step = newton_step(negative, logs)
+        after, others = negative(logs + step)
+        if after <= before + 1e-13 * abs(before) and np.abs(others).max() < np.abs(slopes).max():
+            logs = logs + step
+    return np.exp(logs).reshape(tau.shape)
+
+
+def newton_step(value: Callable[[Floats], tuple[float, Floats]], at: Floats) -> Floats:
+    """Minus Hessian^-1 gradient, the Hessian from central differences of the gradient."""
+    hessian = np.zeros((len(at), len(at)))
+    for i in range(len(at)):
+        away = np.zeros(len(at))
+        away[i] = 1e-5
+        hessian[i] = (value(at + away)[1] - value(at - away)[1]) / 2e-5
+    return -np.linalg.solve((hessian + hessian.T) / 2, value(at)[1])
 
 
 def update_tau(state: State) -> State:
