@@ -196,6 +196,8 @@ def test_choosing_an_array(tmp_path):
         ({"chunk_rows": 0}, "chunk_rows is 0"),
         ({"covariates": ["z"]}, r"x\.csv: has no column 'z', the file has a, b"),
         ({"label_column": "z"}, "has no column 'z'"),
+        ({"delimiter": "::"}, "delimiter is '::': expected one character"),
+        ({"delimiter": ""}, "delimiter is ''"),
         ({"label_column": 5}, "has no column 5"),
     ],
 )

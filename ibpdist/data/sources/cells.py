@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,11 +43,17 @@ def numbers(
     """The numbers of lines without quotes, NaN for missing cells; None when any cell needs a closer look."""
     x = _load(lines, delimiter, columns)
     if x is None:
-        between = re.escape(delimiter)
-        gap = re.compile(rf"(?:^|(?<={between}))[ ]*(?:[nN][aA])?[ ]*(?={between}|\r?\n|$)")
-        x = _load([gap.sub("nan", line) for line in lines], delimiter, columns)
+        gap, filled = _gap(delimiter), f"{delimiter}nan".replace("\\", r"\\")
+        x = _load([gap.sub(filled, delimiter + line)[1:] for line in lines], delimiter, columns)
     # Infinity is none of our words, and a large integer may not be what its text says.
     return None if x is None or (np.abs(x) >= EXACT).any() else x
+
+
+@cache
+def _gap(delimiter: str) -> re.Pattern[str]:
+    """A delimiter and the missing cell after it; blanks belong to the cell unless they delimit."""
+    blank = "" if delimiter == " " else " *"
+    return re.compile(rf"{re.escape(delimiter)}{blank}(?:[nN][aA]{blank})?(?=[{re.escape(delimiter)}\r\n]|$)")
 
 
 def _load(lines: Sequence[str], delimiter: str, columns: Sequence[int] | None) -> NDArray[np.float64] | None:

@@ -79,7 +79,7 @@ class CsvTable:
         for lines in self._lines.groups(size, skip=1 if self._head.names else 0):
             if blank and any(not line.isspace() for line in lines):
                 raise self._where(row).error("is an empty line: remove it", kind="ragged")
-            while len(self._head.fields) > 1 and lines and lines[-1].isspace():
+            while self._head.width > 1 and lines and lines[-1].isspace():
                 lines.pop()
                 blank = True
             if lines:
@@ -89,7 +89,7 @@ class CsvTable:
     def _block(self, lines: list[str], row: int) -> Block:
         head = self._head
         extra = (*head.labels, *head.covariates)
-        x, delimiters = None, len(head.fields) - 1
+        x, delimiters = None, head.width - 1
         if all('"' not in line and line.count(head.delimiter) == delimiters for line in lines):
             x = cells.numbers(lines, head.delimiter, head.values)
         if x is not None:
@@ -104,9 +104,9 @@ class CsvTable:
 
     def _fields(self, line: str, row: int) -> list[str]:
         fields = split(line, self._head.delimiter, self._where(row))
-        if len(fields) != len(self._head.fields):
+        if len(fields) != self._head.width:
             raise self._where(row).error(
-                f"has {len(fields)} cells, expected {len(self._head.fields)}", kind="ragged"
+                f"has {len(fields)} cells, expected {self._head.width}", kind="ragged"
             )
         return fields
 

@@ -12,10 +12,10 @@ from ibpdist.errors import InputError, UsageError
 
 @dataclass(frozen=True)
 class Head:
-    """Roles of the columns; `names` is empty without a header, `labels` has one column at most."""
+    """Roles of the `width` columns; `names` is empty without a header, `labels` has one column at most."""
 
     delimiter: str
-    fields: tuple[str, ...]
+    width: int
     names: tuple[str, ...]
     labels: tuple[int, ...]
     covariates: tuple[int, ...]
@@ -34,7 +34,9 @@ def read_head(
     first = lines.first(3)
     if not any(line.strip() for line in first):
         raise InputError("is empty", file=lines.name, kind="empty")
-    cut = delimiter or _by_name(lines.name)
+    cut = _by_name(lines.name) if delimiter is None else delimiter
+    if len(cut) != 1 or cut in '"\r\n':
+        raise UsageError(f"delimiter is {cut!r}: expected one character")
     table = [split(line, cut, Where(lines.name, i, i + 1)) for i, line in enumerate(first)]
     _refuse_other_delimiter(lines.name, table[0], cut)
     notes: list[str] = []
@@ -48,7 +50,7 @@ def read_head(
     values = tuple(at for at in range(len(table[0])) if at not in labels and at not in beside)
     if not values:
         raise InputError("has no columns of values", file=lines.name, kind="empty")
-    return Head(cut, tuple(table[0]), names, labels, beside, values, tuple(notes))
+    return Head(cut, len(table[0]), names, labels, beside, values, tuple(notes))
 
 
 def _by_name(name: str) -> str:
