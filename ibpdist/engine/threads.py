@@ -35,7 +35,10 @@ def kernels() -> list[dict[str, str]]:
     import_module("scipy.linalg")  # numpy and scipy each bring one; it is loaded with its user
     found = ThreadpoolController().select(user_api="blas").info()
     keys = ("internal_api", "version", "architecture")
-    return [{key: str(lib.get(key)) for key in keys} for lib in found]
+    # The controller finds them in an order of its own, which differs from process to process.
+    return sorted(
+        ({key: str(lib.get(key)) for key in keys} for lib in found), key=lambda lib: [*lib.values()]
+    )
 
 
 def _enter() -> None:
@@ -62,8 +65,8 @@ def _leave() -> None:
 
 
 def _take_control() -> None:
-    """Recent versions of threadpoolctl obey only the thread that set a limit first, for as long as that lives,
-    and silently. Tasks run in many threads, and the lock here does what that rule is for."""
+    """Recent versions of threadpoolctl obey only the thread that set a limit first, for as long as
+    that lives, and silently. Tasks run in many threads, and the lock here does what that rule is for."""
     give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if give_up is not None:
         give_up(force=True)

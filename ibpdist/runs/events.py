@@ -6,12 +6,14 @@ death of the process); all others wait until they are on disk, and the steps bef
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ibpdist.errors import StorageError
 from ibpdist.runs.records import storage_error
@@ -20,23 +22,34 @@ Event = dict[str, Any]
 
 
 class Events:
-    """Append to a log; a line that a crash cut short is removed first."""
+    """Append to a log; a line that a crash cut short is removed first.
+
+    A signal may end `add` at any point and the log be used once more, to say so: then the file
+    tells which number is next.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._number = _mend(path)
-        self._file: BinaryIO = path.open("ab")
+        self._certain = True
+        self._file: FileIO = path.open("ab", buffering=0)
 
     def add(self, kind: str, *, durable: bool = True, **facts: Any) -> None:
+        if not self._certain:
+            self._number = _mend(self._path)
+        self._certain = False
         event = {"number": self._number, "event": kind, "time": round(time.time(), 3), **facts}
+        line = json.dumps(event, allow_nan=True).encode() + b"\n"
         try:
-            self._file.write(json.dumps(event, allow_nan=True).encode() + b"\n")
-            self._file.flush()
+            written = self._file.write(line)
             if durable:
                 os.fsync(self._file.fileno())
         except OSError as error:
             raise storage_error(self._path, error) from error
+        if written != len(line):
+            raise storage_error(self._path, OSError(errno.ENOSPC, "the line was cut short"))
         self._number += 1
+        self._certain = True
 
     def close(self) -> None:
         self._file.close()

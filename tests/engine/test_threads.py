@@ -110,3 +110,22 @@ def test_kernels_name_their_class():
     found = kernels()
     assert found
     assert all(lib["internal_api"] and lib["architecture"] for lib in found)
+
+
+def test_kernels_have_one_order(monkeypatch):
+    """The controller lists them as it finds them, in one order here and in another there."""
+    libraries = [
+        {"internal_api": "openblas", "version": v, "architecture": "Haswell"} for v in ("0.3.31", "0.3.30")
+    ]
+
+    class Controller:
+        def select(self, user_api):
+            return self
+
+        def info(self):
+            libraries.reverse()
+            return libraries
+
+    monkeypatch.setattr(threads, "ThreadpoolController", Controller)
+    assert kernels() == kernels()
+    assert len(kernels()) == 2

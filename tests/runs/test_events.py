@@ -101,3 +101,36 @@ def test_the_clock_may_jump(tmp_path, monkeypatch):
 def test_each_line_is_json_that_stands_alone(log):
     for line in log.read_text().splitlines():
         assert set(json.loads(line)) >= {"number", "event", "time"}
+
+
+@pytest.mark.parametrize("moment", ["before", "within", "after"])
+def test_a_signal_within_a_line_leaves_a_legal_log(log, monkeypatch, moment):
+    """Whenever it comes, the log goes on with the number that the file says is next."""
+    again = Events(log)
+    write = again._file.write
+
+    class Interrupted:
+        fileno = again._file.fileno
+        close = again._file.close
+
+        def write(self, line):
+            if moment != "before":
+                write(line[: len(line) // 2] if moment == "within" else line)
+            raise KeyboardInterrupt
+
+    plain, again._file = again._file, Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        again.add("step", step=4, terms={})
+    again._file = plain
+    again.add("interrupted")
+    again.close()
+    kinds = [event["event"] for event in events.read(log)]
+    assert kinds == ["begin", "step", "step", "step", *(["step"] if moment == "after" else []), "interrupted"]
+
+
+def test_a_line_that_was_cut_short_is_told(log):
+    again = Events(log)
+    again._file.close()
+    again._file = type("Full", (), {"write": lambda self, line: 3, "fileno": lambda self: 0, "close": None})()
+    with pytest.raises(StorageError, match="No space left"):
+        again.add("step", durable=False, step=4, terms={})
