@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+import xarray as xr
 from click.testing import CliRunner, Result
 
 import ibpdist
@@ -352,14 +353,16 @@ def test_a_finished_run_is_left_alone(made: Path) -> None:
     assert (made / "run/result.json").read_bytes() == before
 
 
-def test_a_fit_that_meets_the_default_limit_is_code_7(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fit_that_meets_the_default_limit_is_code_7(made: Path, tmp_path: Path) -> None:
     options = ["--system", "lg-vi-finite", "-K", 6, "--serial", "-q", "--rtol", 0]
     given = run("fit", made / "images.zarr", tmp_path / "given", *options, "--steps", 2)
     assert (given.exit_code, given.output) == (0, "")
     left = run("fit", made / "images.zarr", tmp_path / "left", *options)
     assert (left.exit_code, left.output) == (7, "")
+    assert run("resume", tmp_path / "left", "-q").exit_code == 7
+    assert run("resume", tmp_path / "given", "-q").exit_code == 0
+    drawn = ["--system", "lg-gibbs-finite", "-K", 3, "--serial", "-q"]
+    assert run("fit", made / "images.zarr", tmp_path / "drawn", *drawn).exit_code == 0
 
 
 def test_progress_goes_to_standard_error(made: Path, tmp_path: Path) -> None:
@@ -368,6 +371,75 @@ def test_progress_goes_to_standard_error(made: Path, tmp_path: Path) -> None:
     lines = result.stderr.splitlines()
     assert [line.partition(",")[0] for line in lines] == [f"fit: step {n} of at most 3" for n in (1, 2, 3)]
     assert "step" not in result.stdout.partition("stopped")[0]
+
+
+def test_evaluate_prints_the_score_of_new_rows(made: Path, tmp_path: Path) -> None:
+    works("synth", "images", tmp_path / "new.zarr", "--rows", 40, "--noise", 0.1, "--seed", 4)
+    said = works("evaluate", made / "run", tmp_path / "new.zarr")
+    score = float(ibpdist.evaluate(made / "run", tmp_path / "new.zarr").score.sel(estimate="variance"))
+    assert said.startswith(f"held-out score: {score:.4f} nats per hidden cell")
+    odd = works("evaluate", made / "run", tmp_path / "new.zarr", "--visible", "odd")
+    assert odd.splitlines()[0] != said.splitlines()[0]
+    assert fails(2, "evaluate", made / "run").startswith("the fit saw every cell")
+
+
+def test_held_out_cells_are_scored_without_other_data(made: Path, tmp_path: Path) -> None:
+    options = ["--system", "lg-vi-finite", "-K", 6, "--seed", 1, "--serial", "--steps", 40, "-q"]
+    works("fit", made / "images.zarr", tmp_path / "run", *options, "--holdout", 0.25)
+    said = works("evaluate", tmp_path / "run")
+    assert "900 hidden cells in 100 rows" in said
+
+
+def test_transform_writes_the_features_of_new_rows(made: Path, tmp_path: Path) -> None:
+    works("synth", "images", tmp_path / "new.zarr", "--rows", 40, "--noise", 0.1, "--seed", 4)
+    out = tmp_path / "out.zarr"
+    assert works("transform", made / "run", tmp_path / "new.zarr", out) == f"written to {out}\n"
+    z = ibpdist.transform(made / "run", tmp_path / "new.zarr")["z"]
+    read = xr.open_zarr(out, consolidated=False)["z"]
+    assert z.dims == ("row", "feature")
+    assert z.shape == (40, 6)
+    np.testing.assert_array_equal(read.values, z.values)
+    assert str(out) in fails(6, "transform", made / "run", tmp_path / "new.zarr", out)
+    works("transform", made / "run", tmp_path / "new.zarr", out, "--overwrite", "-q")
+    works("synth", "linear-gaussian", tmp_path / "b.zarr", "--rows", 5, "--columns", 3, "--features", 1)
+    assert "columns" in fails(3, "transform", made / "run", tmp_path / "b.zarr", tmp_path / "c.zarr")
+    assert not (tmp_path / "c.zarr").exists()
+
+
+@pytest.mark.faults
+def test_an_interrupted_fit_says_how_to_go_on_and_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    sizes = ["--rows", 20_000, "--columns", 64, "--features", 8, "--seed", 5]
+    works("synth", "linear-gaussian", tmp_path / "a.zarr", *sizes)
+    options = ["--system", "lg-vi-infinite", "-K", 16, "--seed", 2, "--serial", "--steps", 60, "--rtol", 0]
+    options += ["--checkpoint", 3, "-q"]
+    works("fit", tmp_path / "a.zarr", tmp_path / "whole", *options)
+    command = [sys.executable, "-c", START, "fit", tmp_path / "a.zarr", tmp_path / "cut", *options]
+    log = tmp_path / "cut/events.jsonl"
+    with subprocess.Popen([str(arg) for arg in command], stderr=subprocess.PIPE, text=True) as process:
+        while not (log.exists() and log.read_text().count('"step"') >= 8):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    resume = f"ibpdist: go on with: ibpdist resume {tmp_path / 'cut'}"
+    assert said.splitlines() == [resume, "ibpdist: interrupted"]
+    assert fails(4, "show", tmp_path / "cut").endswith("is not finished; go on with resume")
+    works("resume", tmp_path / "cut", "--serial", "-q")
+    whole, cut = (ibpdist.open_result(tmp_path / name) for name in ("whole", "cut"))
+    np.testing.assert_array_equal(cut["trace"]["objective"].values, whole["trace"]["objective"].values)
+    np.testing.assert_array_equal(cut["rows"]["z"].values, whole["rows"]["z"].values)
+    assert works("verify", tmp_path / "cut").endswith("no problems\n")
+
+
+@pytest.mark.slow
+def test_the_demo_names_what_it_made(tmp_path: Path) -> None:
+    lines = works("demo", tmp_path / "demo", "--serial").splitlines()
+    made = lines[-1].removeprefix("made ").split(", ")
+    assert made
+    assert all(Path(name).exists() for name in made)
+    assert (tmp_path / "demo/features.png").read_bytes().startswith(b"\x89PNG")
+    assert str(tmp_path / "demo") in fails(6, "demo", tmp_path / "demo", "--serial")
 
 
 def test_verify_names_what_is_damaged(made: Path, tmp_path: Path) -> None:

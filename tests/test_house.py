@@ -94,6 +94,21 @@ def test_every_library_that_is_imported_is_declared() -> None:
         assert {library for library in foreign if not known & {d.lower() for d in homes[library]}} == set()
 
 
+def test_the_lock_holds_every_dependency_with_hashes() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = project["dependencies"] + project["optional-dependencies"]["test"]
+    names = {re.split(r"[^A-Za-z0-9_-]", text)[0].lower() for text in declared}
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    entries = dict(re.findall(r"^([a-z0-9._-]+)==(.*(?:\n    --hash.*)+)", lock, re.MULTILINE))
+    assert names - entries.keys() == set()
+    assert len(re.findall(r"^[^ #\n]", lock, re.MULTILINE)) == len(
+        re.findall(r"^[^ #\n].*\\\n    --hash", lock, re.MULTILINE)
+    )
+    assert "://" not in lock
+    assert "--index" not in lock
+    assert "--find-links" not in lock
+
+
 @pytest.mark.parametrize("name", [*CODE, *TESTS])
 def test_nothing_is_too_long_to_read(name: str) -> None:
     lines = len((CODE | TESTS)[name].read_text("utf-8").splitlines())

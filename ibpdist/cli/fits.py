@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def fit(store: Path, run: Path, quiet: bool, verbose: bool, settings: dict[str, 
 
     with _resumable(run), stepping("fit", options["steps"], quiet=quiet, verbose=verbose) as progress:
         result = fit_(store, run=run, progress=progress, **given(**options), **settings)
-    return _finish(run, result, quiet, limited=options["steps"] is not None)
+    return _finish(run, result, quiet)
 
 
 @click.command()
@@ -64,7 +64,7 @@ def resume(run: Path, quiet: bool, verbose: bool, **options: Any) -> int:
 
     with _resumable(run), stepping("resume", quiet=quiet, verbose=verbose) as progress:
         result = resume_(run, progress=progress, **given(**options))
-    return _finish(run, result, quiet, limited=False)
+    return _finish(run, result, quiet)
 
 
 @click.command()
@@ -88,15 +88,25 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
         demo_(directory, progress=progress, say=say, **given(**options))
 
 
-def _finish(run: Path, result: Any, quiet: bool, *, limited: bool) -> int:
-    """Print the result; the exit code says whether the default step limit cut it short."""
-    if not quiet:
-        from ibpdist.report.summary import summary
+def _finish(run: Path, result: Any, quiet: bool) -> int:
+    """Print the result; the exit code says whether the default limit of steps cut it short."""
+    from ibpdist.report.summary import summary
 
+    if not quiet:
         click.echo(summary(result))
         click.echo(f"written to {run}; more with: ibpdist show {run}")
-    at_limit = result.attrs.get("stop") == "step limit"
-    return STEP_LIMIT if at_limit and not limited else OK
+    return STEP_LIMIT if _cut_short(result.attrs) else OK
+
+
+def _cut_short(facts: Mapping[str, Any]) -> bool:
+    """Whether a fit that could have converged met the limit that nobody chose."""
+    from ibpdist.catalog import find
+    from ibpdist.rules import Rule
+    from ibpdist.spec import FitSpec
+
+    default = FitSpec.model_fields["steps"].default
+    can_converge = find(facts["system"]).rules.z is not Rule.DRAW
+    return bool(facts["stop"] == "step limit" and facts["steps"] == default and can_converge)
 
 
 @contextmanager
