@@ -20,6 +20,7 @@ from ibpdist import catalog
 from ibpdist.algorithms._base import Named, Parallel
 from ibpdist.data import files, zarrs
 from ibpdist.data._base import Labels, Source
+from ibpdist.data.codec import zarr_codecs
 from ibpdist.data.labels import RowLabels
 from ibpdist.draws import Draws
 from ibpdist.evaluate.chunks import over_chunks, threads_for
@@ -120,7 +121,7 @@ def transform(
         if out is None:
             return _in_memory(list(found), attrs)
         _write(Path(out), found, source, attrs, overwrite)
-    written: xr.Dataset = xr.open_zarr(out, consolidated=False)
+    written: xr.Dataset = xr.open_zarr(out)
     return written
 
 
@@ -193,6 +194,9 @@ def _write(out: Path, parts: Iterator[Rows], source: Source, attrs: dict[str, An
         for name in part.found:
             group[name].attrs.update(_coordinates(labels))
         group.attrs.update(attrs)
+        zarrs.consolidate(staging)
+        for name in files.stored_files(staging):
+            files.fsync_path(staging / name)
         files.publish(staging, out, overwrite)
 
 
@@ -203,6 +207,7 @@ def _lay_out(group: Any, found: Named, rows: int, chunk: int) -> None:
             shape=(rows, values.shape[1]),
             chunks=(chunk, max(1, values.shape[1])),
             dtype=values.dtype,
+            compressors=zarr_codecs(values.dtype.itemsize),
             fill_value=np.nan,
             dimension_names=list(dims),
             config={"write_empty_chunks": True},

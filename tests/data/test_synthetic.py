@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from ibpdist.data.store import open_dataset
 from ibpdist.data.synthetic import SHAPES, draw, plant, recipe, shapes, stored, synthesise, synthetic
@@ -213,3 +214,53 @@ def test_planted_arrays_are_read_by_name(tmp_path):
     np.testing.assert_array_equal(stored(made, "dictionary"), shapes())
     with pytest.raises(UsageError, match="holds no planted z"):
         stored(made, "z")
+
+
+def test_noise_has_no_memory_across_rows_columns_and_blocks():
+    x = synthetic("linear-gaussian", 8192, 4, 0, 1.0, seed=8, dtype="float64").x.values
+    for a, b in ((x[:-1], x[1:]), (x[:-1024], x[1024:]), (x[:, :-1], x[:, 1:])):
+        assert abs((a * b).mean()) < 4.5 / np.sqrt(a.size)
+    edge = x[1023:8191:1024] * x[1024:8192:1024]
+    assert abs(edge.mean()) < 4.5 / np.sqrt(edge.size)
+
+
+def test_noise_is_normal():
+    x = np.sort(synthetic("linear-gaussian", 20_000, 5, 0, 4.0, seed=8).x.values.ravel())
+    distance = np.abs(ndtr(x / 2.0) - (np.arange(x.size) + 0.5) / x.size).max()
+    assert distance < 1.95 / np.sqrt(x.size)  # Kolmogorov-Smirnov at 0.1 %
+
+
+def test_weights_may_be_chosen_apart_from_the_kind():
+    data = synthetic("images", 300, seed=4, weights="normal")
+    y = np.where(data.z, data.w, 0.0)
+    residual = data.x.values - y @ shapes()
+    assert abs(residual.var() - 0.25) < 4.5 * 0.25 * np.sqrt(2 / residual.size)
+    assert "w" not in synthetic("factor-analysis", 30, 2, 2, weights="unit")
+
+
+def test_missing_cells_do_not_depend_on_values_or_change_the_truth():
+    data = synthetic("linear-gaussian", 20_000, 5, 2, seed=6, missing=0.5)
+    complete = synthetic("linear-gaussian", 20_000, 5, 2, seed=6)
+    gone = np.isnan(data.x.values)
+    for name in ("z", "dictionary", "prevalence"):
+        np.testing.assert_array_equal(data[name], complete[name])
+    values = complete.x.values
+    assert abs(values[gone].mean() - values[~gone].mean()) < 4.5 * values.std() * 2 / np.sqrt(gone.size)
+
+
+def test_every_recipe_says_what_it_is():
+    data = synthetic("linear-gaussian", 5, 3, 2, seed=6, mass=3.0, scale=2.0, missing=0.1)
+    said = {"kind": "linear-gaussian", "seed": 6, "mass": 3.0, "scale": 2.0, "missing": 0.1}
+    assert said.items() <= data.attrs.items()
+    assert "image" not in data.attrs
+
+
+def test_the_default_mass_is_half_the_number_of_features():
+    assert recipe("linear-gaussian", 1, 1, 10).mass == 5
+    assert recipe("linear-gaussian", 1, 1, 0).mass == 0.5
+    assert recipe("linear-gaussian", 1, 1, 10, mass=2.0).mass == 2
+
+
+def test_one_noise_or_one_for_each_column():
+    assert recipe("linear-gaussian", 1, 3, 1, 0.5).noise == (0.5, 0.5, 0.5)
+    assert recipe("linear-gaussian", 1, 3, 1, [0.1, 0.2, 0.3]).noise == (0.1, 0.2, 0.3)

@@ -1,8 +1,11 @@
 """Densities given z against plain sums, and predictors from named arrays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from ibpdist.errors import UsageError
 from ibpdist.evaluate.exact import patterns
 from ibpdist.evaluate.predict import density, predictor
 from tests.support.predictive import covariances, log_given, make_predictor, rows_of
@@ -90,3 +93,41 @@ def test_predictor_from_standard_deviations_and_prevalence_alone():
     np.testing.assert_array_equal(made.noise, np.full(4, 0.5))
     bare = predictor({name: value for name, value in params.items() if name != "mean_sd"})
     assert (bare.variances() == 0).all()
+
+
+def test_a_feature_that_is_off_changes_nothing():
+    for weights in ("unit", "normal"):
+        of = make_predictor(3, 5, seed=4, weights=weights)
+        x, _ = rows_of(of, 4, seed=1)
+        less, cells = of.select(np.array([0, 2])), np.ones((1, 5))
+        z = patterns(2, 0, 4)
+        full = np.insert(z, 1, 0.0, axis=1)
+        np.testing.assert_allclose(
+            density(less).grid(x, cells, z), density(of).grid(x, cells, full), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+def test_densities_integrate_to_one(weights):
+    of = make_predictor(2, 2, seed=6, weights=weights)
+    grid = np.linspace(-25, 25, 501)
+    x = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+    density_at = np.exp(density(of).grid(x, np.ones((1, 2)), patterns(2, 0, 4)))
+    np.testing.assert_allclose(density_at.sum(0) * (grid[1] - grid[0]) ** 2, 1, rtol=1e-6)
+
+
+def test_rows_of_normal_weights_have_the_covariance_of_the_model():
+    of = make_predictor(2, 3, seed=8, weights="normal").plug_in()
+    rng = np.random.default_rng(1)
+    w = rng.normal(size=(200_000, 2)) * np.array([1.0, 0.0])
+    x = w @ of.mean + np.sqrt(of.noise) * rng.normal(size=(200_000, 3))
+    z = np.tile([1.0, 0.0], (200_000, 1))
+    scored = density(of).each(x, np.ones((1, 3)), z)
+    covariance = np.diag(of.noise) + np.outer(of.mean[0], of.mean[0])
+    entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * covariance)[1]
+    assert abs(scored.mean() + entropy) < 4 * scored.std() / np.sqrt(200_000)
+
+
+def test_unknown_weights_are_refused():
+    with pytest.raises(UsageError, match="laplace weights cannot be scored yet; expected unit or normal"):
+        density(replace(make_predictor(1, 2, seed=1), weights="laplace"))

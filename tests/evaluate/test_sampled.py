@@ -1,11 +1,16 @@
 """Annealed draws against enumeration, within the error that they print."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
+from ibpdist.draws import Draws
 from ibpdist.evaluate import sampled as module
-from ibpdist.evaluate.exact import exact
-from ibpdist.evaluate.sampled import Sampling, _jackknife, sampled
+from ibpdist.evaluate.exact import exact, patterns
+from ibpdist.evaluate.predict import density
+from ibpdist.evaluate.sampled import Cells, Chain, Sampling, _jackknife, sampled
 from tests.support.predictive import make_predictor, rows_of
 
 
@@ -79,3 +84,56 @@ def test_jackknife_survives_very_small_numbers_and_one_chain():
     shifted = _jackknife(terms, np.zeros_like(terms)).score + 1000
     np.testing.assert_allclose(shifted, _jackknife(terms + 1000, np.zeros_like(terms)).score, rtol=1e-10)
     assert np.isnan(_jackknife(terms[:1], np.zeros((1, 1))).error).all()
+
+
+def posterior(of, x, visible):
+    """(pattern,) exact p(z | visible cells) of one row."""
+    law, z = density(of.plug_in()), patterns(of.features, 0, 2**of.features)
+    terms = law.grid(np.where(visible, x, 0.0)[None], visible[None].astype(float), z)[0] + of.log_prior(z)
+    return np.exp(terms - logsumexp(terms))
+
+
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+def test_a_long_chain_visits_patterns_as_often_as_the_posterior_says(weights):
+    of = make_predictor(3, 6, seed=9, weights=weights, strength=0.6)
+    x, _ = rows_of(of, 1, seed=2)
+    visible = np.array([True, True, False, True, False, True])
+    rows, keep = 200, 60
+    cells = Cells.of(np.tile(x, (rows, 1)), np.tile(visible, (rows, 1)), np.tile(~visible, (rows, 1)))
+    kept = np.array(Chain.of(of, cells).run(Draws(3), 0, keep))
+    codes = (kept @ np.array([1, 2, 4])).astype(int)
+    shares = np.array([[(codes[:, r] == p).mean() for p in range(8)] for r in range(rows)])
+    error = np.sqrt(shares.var(0) / rows) + 1e-4
+    np.testing.assert_array_less(np.abs(shares.mean(0) - posterior(of, x[0], visible)), 4.5 * error)
+
+
+def test_rows_with_different_masks_use_their_own_gram_matrix():
+    of = make_predictor(3, 6, seed=9)
+    x, _ = rows_of(of, 3, seed=2)
+    visible = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 1, 0, 1, 1], [1, 1, 0, 1, 0, 1]], dtype=bool)
+    chain = Chain.of(of, Cells.of(x, visible, ~visible))
+    assert len(chain.gram) == 2
+    for row in range(3):
+        loads = of.mean * visible[row]
+        np.testing.assert_allclose(chain.gram[chain.mask[row]], (loads / of.noise) @ loads.T, rtol=1e-12)
+        np.testing.assert_allclose(chain.pull[row], (loads / of.noise) @ x[row], rtol=1e-12)
+
+
+def test_certain_features_and_far_outliers_stay_finite():
+    of = replace(make_predictor(3, 6, seed=2), log_odds=np.array([np.inf, -np.inf, 0.0]))
+    visible = np.tile(np.arange(6) % 2 == 0, (4, 1))
+    for estimate in sampled(of, np.full((4, 6), 1e5), visible, ~visible, Sampling(2, 3)):
+        assert np.isfinite(estimate.score).all()
+        assert np.isfinite(estimate.error).all()
+
+
+def test_weights_correct_for_a_very_uncertain_dictionary():
+    # The chain moves under the plug-in density, which is far from the one with variance here.
+    of = make_predictor(4, 8, seed=5, groups=1, strength=0.5)
+    of = replace(of, spectrum=0.05 * of.spectrum)
+    x, _ = rows_of(of, 200, seed=3)
+    visible = np.tile(np.arange(8) % 2 == 0, (200, 1))
+    full = sampled(of, x, visible, ~visible, Sampling(16, 60, 4))[1]
+    truth = exact(of, x, visible, ~visible)
+    assert abs((truth - exact(of.plug_in(), x, visible, ~visible)).sum()) > 5
+    assert abs((full.score - truth).sum()) < 3 * np.sqrt((full.error**2).sum())

@@ -129,7 +129,7 @@ def test_a_store_of_features_keeps_labels_and_values(images, labelled, tmp_path)
         result, store, tmp_path / "out.zarr", progress=lambda done, whole: seen.append((done, whole))
     )
     in_memory = transform(result, store)
-    for given in (found, xr.open_zarr(tmp_path / "out.zarr", consolidated=False), in_memory):
+    for given in (found, xr.open_zarr(tmp_path / "out.zarr"), in_memory):
         np.testing.assert_array_equal(given.z, in_memory.z)
         assert given.row.values.tolist() == names.tolist()
         np.testing.assert_array_equal(given.age, np.arange(200) / 2)
@@ -144,7 +144,7 @@ def test_an_existing_output_is_kept_unless_overwritten(images, labelled, tmp_pat
     transform(result, data.x.values[:10], out)
     with pytest.raises(OutputInUse, match="exists already"):
         transform(result, data.x.values[:20], out)
-    assert xr.open_zarr(out, consolidated=False).sizes["row"] == 10
+    assert xr.open_zarr(out).sizes["row"] == 10
     assert transform(result, data.x.values[:20], out, overwrite=True).sizes["row"] == 20
     other = tmp_path / "mine"
     other.mkdir()
@@ -175,3 +175,14 @@ def test_the_algorithm_is_that_of_the_result(images):
     made = inference_of(result)
     assert made.algorithm.model.prior.name == "beta_bernoulli"
     np.testing.assert_array_equal(np.sort(made.params.ids), np.sort(result["params"].id.values))
+
+
+def test_a_damaged_output_is_noticed(images, tmp_path):
+    data, result = images
+    transform(result, data.x.values[:10], tmp_path / "out.zarr")
+    chunk = next(path for path in (tmp_path / "out.zarr" / "z" / "c").rglob("*") if path.is_file())
+    held = bytearray(chunk.read_bytes())
+    held[len(held) // 2] ^= 1
+    chunk.write_bytes(held)
+    with pytest.raises(ValueError, match="checksum"):
+        xr.open_zarr(tmp_path / "out.zarr").z.load()

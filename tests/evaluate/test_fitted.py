@@ -1,0 +1,68 @@
+"""What a run is taken for: a path or a tree, its spec, its predictor, and data that fit it."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ibpdist as ibp
+from ibpdist import catalog
+from ibpdist.data.synthetic import synthetic
+from ibpdist.errors import InputError, StorageError, UsageError
+from ibpdist.evaluate.fitted import predictor_of, result_of, source_of, spec_of
+from ibpdist.evaluate.predict import density
+from ibpdist.observations import dictionary
+from ibpdist.runs.result import params_of
+
+
+@pytest.fixture(scope="module")
+def result():
+    x = synthetic("images", 200, seed=3, missing=0.05, dtype="float64").x.values
+    x[:, 10:] = np.nan_to_num(x[:, 10:])
+    return ibp.fit(x, system="lg-vi-infinite", K=5, seed=1, steps=10, noise="column", mass=2.0)
+
+
+def test_a_run_on_disk_and_its_result_are_the_same(tmp_path):
+    x = synthetic("images", 60, seed=3).x.values
+    made = ibp.fit(x, system="lg-vi-finite", K=3, seed=1, steps=5, run=tmp_path / "run")
+    for given in (tmp_path / "run", str(tmp_path / "run"), tmp_path / "run" / "result.zarr", made):
+        assert isinstance(result_of(given), xr.DataTree)
+        np.testing.assert_array_equal(predictor_of(result_of(given)).mean, made["params"]["mean"])
+    with pytest.raises(StorageError, match="is not a run"):
+        result_of(tmp_path)
+
+
+def test_the_spec_of_a_result_has_all_its_settings(result):
+    spec = spec_of(result)
+    assert (spec.system, spec.truncation, spec.seed) == ("lg-vi-infinite", 5, 1)
+    assert spec.set == {"noise": "column", "mass": 2.0}
+
+
+def test_the_predictor_has_the_dictionary_of_the_fit_with_its_variance(result):
+    of, params = predictor_of(result), params_of(result)
+    order = [list(params.ids).index(k) for k in result["params"].id.values]
+    np.testing.assert_allclose(of.mean, params.observation.mean[order])
+    np.testing.assert_allclose(of.variances(), dictionary.variance(params.observation)[order], rtol=1e-9)
+    np.testing.assert_allclose(np.sqrt(of.variances()), result["params"].mean_sd, rtol=1e-9)
+    np.testing.assert_array_equal(of.noise, params.observation.noise)
+    assert len(np.unique(of.group)) > 5
+    prior = catalog.build("lg-vi-infinite", 5, settings={"mass": 2.0}).model.prior
+    np.testing.assert_allclose(of.log_odds, prior.log_odds(params.prior)[order])
+    np.testing.assert_array_equal(of.active, params.on[order] > 0.5)
+    assert of.weights == "unit"
+    z = np.eye(5)
+    assert np.isfinite(density(of).grid(np.zeros((1, 36)), np.ones((1, 36)), z)).all()
+
+
+def test_an_observation_without_normal_noise_is_refused(result, monkeypatch):
+    row = catalog.find("lg-vi-infinite")
+    other = catalog.System(row.name, row.prior, row.weights, "poisson", row.rules, "counts")
+    monkeypatch.setattr(catalog, "SYSTEMS", {row.name: other})
+    with pytest.raises(UsageError, match="rows of poisson observations cannot be scored yet"):
+        predictor_of(result)
+
+
+def test_data_must_have_the_columns_of_the_fit():
+    assert source_of(np.zeros((3, 4)), 4).rows == 3
+    with pytest.raises(InputError, match="the data have 4 columns, the fit has 5") as caught:
+        source_of(np.zeros((3, 4)), 5)
+    assert caught.value.code == 3
