@@ -36,14 +36,19 @@ SETTINGS: dict[str, Any] = {
     "distributed.nanny.pre-spawn-environ": remote.MALLOC | ONE,
 }
 
+KEEP = {"distributed.deploy.lost-worker-timeout": "365 days"}
+"""Otherwise, 15 s after a worker was lost, Dask closes its nanny for good if the nanny happens to be
+starting the next one; with a second loss at that time capacity is gone, silently. Read while it runs."""
+
 
 @dataclass(frozen=True)
 class Cluster:
-    """A client of `size` workers."""
+    """A client of `size` workers; `revive` asks for those that are missing, where that is up to us."""
 
     client: Any
     size: int
     patience: Patience
+    revive: Callable[[], None] = lambda: None
 
     def engine(
         self,
@@ -96,8 +101,8 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
             silence_logs=logging.CRITICAL,
         )
     try:
-        with _client(hosted, workers) as client:
-            yield Cluster(client, workers, patience or Patience())
+        with dask.config.set(KEEP), _client(hosted, workers) as client:
+            yield Cluster(client, workers, patience or Patience(), lambda: hosted.scale(workers))
     finally:
         with suppress(Exception):
             hosted.close(timeout=10)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 TICK = 0.5
 GATHER = 32
 """Results fetched in one go."""
+REVIVE = 15.0
+"""Seconds between attempts to start workers that are missing."""
 FETCH = 30.0
 """Seconds for results to arrive before the workers are looked at again."""
 
@@ -47,12 +49,14 @@ class DaskEngine:
     def __init__(
         self, cluster: Cluster, run: Path, nonce: str, build: str, chunks: int, plan: Plan, watch: Watch
     ) -> None:
+        self.cluster = cluster
         self.client: Any = cluster.client
         self.run, self.nonce, self.chunks = run, nonce, chunks
         self.watch = watch
         self.patience = cluster.patience
         self.owners = Owners(chunks)
         self.alive: list[str] = []
+        self._revived = time.monotonic()
         self._common = (build, str(run), nonce, plan.cache, plan.spill)
         self._history = RunHistory(run)
         self.look()
@@ -89,6 +93,9 @@ class DaskEngine:
         except ClusterLost as lost:
             raise self.lost(str(lost)) from lost
         self.owners.refresh(self.alive)
+        if len(self.alive) < self.cluster.size and time.monotonic() - self._revived > REVIVE:
+            self._revived = time.monotonic()
+            self.cluster.revive()
         return self.alive
 
     def submit(self, task: str, arguments: tuple[Scalar, ...], owner: str | None) -> Future:
@@ -118,6 +125,7 @@ class Flight:
                 for result in self._next():
                     self._taken += 1
                     self._moved = time.monotonic()
+                    self._engine.watch.heard()
                     yield result
                 if time.monotonic() - self._looked > 2 * TICK:
                     self._look()

@@ -58,6 +58,10 @@ class Watch:
         self._judge(well, workers, now)
         return well
 
+    def heard(self) -> None:
+        """A result came, so somebody works: waiting for workers begins anew."""
+        self._empty_since = None
+
     def _identity(self) -> Identity:
         for _ in range(3):
             try:

@@ -112,6 +112,15 @@ def test_patience_begins_anew_after_a_recovery():
         assert run(s, watch, 1) == ["a"]
 
 
+def test_a_result_in_between_is_a_recovery_too():
+    """Short steps end between two looks, and nobody saw the worker come back."""
+    s = Scheduler()
+    watch = s.watch(asked=1)
+    run(s, watch, 40)
+    watch.heard()
+    assert run(s, watch, 40) == []
+
+
 def test_fewer_workers_are_said_once_for_each_number():
     s = Scheduler("a", "b", "c")
     watch = s.watch(asked=3)
