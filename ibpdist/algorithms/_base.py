@@ -29,6 +29,10 @@ class Parallel(Protocol):
 
     def init(self, survey: Any, draws: Draws) -> Params: ...
 
+    def adopt(self, params: Params, survey: Any) -> Params:
+        """Parameters of another fit, for these data."""
+        ...
+
     def start(self, chunk: Chunk, params: Params, draws: Draws) -> Local:
         """Row state before the first step, from the initial parameters."""
         ...
@@ -36,6 +40,10 @@ class Parallel(Protocol):
     def local(self, chunk: Chunk, local: Local, params: Params, draws: Draws) -> tuple[Local, Sums]: ...
 
     def update(self, params: Params, sums: Sums, draws: Draws) -> tuple[Params, Trace]: ...
+
+    def additive(self, params: Params) -> bool:
+        """Whether sums made under these parameters can be added to those of rows yet to come."""
+        ...
 
     def monotone(self) -> bool:
         """Whether the objective may never fall (false for draws)."""

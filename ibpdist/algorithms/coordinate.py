@@ -24,7 +24,7 @@ from ibpdist.model import Model
 from ibpdist.observations._base import RowState, RowSums, Survey
 from ibpdist.priors._base import PriorSums
 from ibpdist.rules import Rule
-from ibpdist.structs import Named, struct
+from ibpdist.structs import Named, replace, struct
 from ibpdist.weights._base import WeightSums
 
 ACTIVE = 0.5
@@ -70,6 +70,9 @@ class Coordinate:
             rows=survey.rows,
         )
 
+    def adopt(self, params: ModelParams, survey: Survey) -> ModelParams:
+        return replace(params, observation=self.model.observation.adopt(params.observation, survey))
+
     def start(self, chunk: Chunk, params: ModelParams, draws: Draws) -> RowState:
         """z uniform on (0, 1), or a fair coin under draws; weights zero, so nothing is explained yet."""
         z = draws.uniform("start", chunk.start, chunk.rows, len(params.ids))
@@ -112,6 +115,9 @@ class Coordinate:
         beyond = sum(terms.get(name, 0.0) for name in BEYOND_THE_REPORT)
         active = float((entries.on > ACTIVE).sum())
         return {"objective": objective, "bound": objective - beyond, "active": active, **terms}
+
+    def additive(self, params: ModelParams) -> bool:
+        return self.model.observation.additive(params.observation)
 
     def monotone(self) -> bool:
         return not self.model.draws

@@ -33,10 +33,14 @@ def sweeps(
     engine: Engine,
     seed: int,
     begin: tuple[int, Params] | None = None,
+    like: Params | None = None,
 ) -> Iterator[Snapshot]:
-    """Steps without end, from the initial parameters or after step `begin`, whose row state is known."""
+    """Steps without end, from the initial parameters or after step `begin`, whose row state is known.
+
+    `like` are parameters of another fit to begin with instead of the algorithm's own.
+    """
     draws = Draws(seed)
-    known, params = begin or (0, initial(algorithm, engine, draws))
+    known, params = begin or (0, initial(algorithm, engine, draws, like))
     engine.publish(known, params)
     for step in count(known + 1):
         began = time.perf_counter()
@@ -47,12 +51,14 @@ def sweeps(
         yield Snapshot(step, params, trace, time.perf_counter() - began, block.replayed)
 
 
-def initial(algorithm: Parallel, engine: Engine, draws: Draws) -> Params:
+def initial(algorithm: Parallel, engine: Engine, draws: Draws, like: Params | None = None) -> Params:
     """Parameters of step 0, after one look at the data."""
     facts: TreeSum[object] = TreeSum()
     for found in engine.each(SURVEY):
         facts.add(found)
     with one_thread():
+        if like is not None:
+            return algorithm.adopt(like, facts.value())
         return algorithm.init(facts.value(), draws.at(0))
 
 

@@ -62,6 +62,10 @@ class Observation(Protocol):
 
     def init(self, survey: Survey, features: int, rng: np.random.Generator) -> Any: ...
 
+    def adopt(self, params: Any, survey: Survey) -> Any:
+        """Parameters found on other data, or on fewer rows, with the facts of these."""
+        ...
+
     def sweep(
         self,
         chunk: Chunk,
@@ -79,6 +83,10 @@ class Observation(Protocol):
     def update(self, params: Any, sums: Any, rule: Rule, rng: np.random.Generator) -> Any: ...
 
     def score(self, params: Any, sums: Any) -> dict[str, float]: ...
+
+    def additive(self, params: Any) -> bool:
+        """Whether sums can be added to those of rows that are missing in other columns."""
+        ...
 
     def describe(self, params: Any, order: NDArray[np.intp]) -> Named:
         """Arrays of a result by name, features in the given order."""

@@ -8,7 +8,7 @@ zero when K is large or a column is constant (vibp 9.3). Fits take the mode of l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,24 +74,44 @@ class Gaussian:
         Its length makes the first log odds random projections of the rows with variance 4,
         whatever the number of columns: larger ones switch every feature off in wide data.
         """
-        unit = typical_variance(survey)
-        group, latent = self._groups(survey, features)
-        groups, columns = int(group.max()) + 1, group.size
+        unit, columns = typical_variance(survey), survey.cells.size
         noise = unit if isinstance(self.noise, str) else self.noise
         scale = unit if isinstance(self.scale, str) else self.scale
         return GaussianParams(
             mean=np.sqrt(4.0 * noise / columns) * rng.standard_normal((features, columns)),
-            basis=np.zeros((groups, features, features)),
-            spectrum=np.zeros((groups, features)),
             entropy=np.zeros(()),
             noise=np.full(columns, noise),
             scale=np.full(features, scale),
-            group=group,
-            cells=np.full(columns, float(survey.rows)) if latent else survey.cells,
-            squares=survey.squares,
-            latent=np.asarray(int(latent)),
-            unit=np.asarray(unit),
+            **self._facts(survey, features),
         )
+
+    def adopt(self, params: GaussianParams, survey: Survey) -> GaussianParams:
+        """The same dictionary and variances, those that are fixed as set. Its covariance is kept where
+        the columns fall into the same groups; else the mean is taken as known exactly."""
+        noise = params.noise if isinstance(self.noise, str) else np.full_like(params.noise, self.noise)
+        scale = params.scale if isinstance(self.scale, str) else np.full_like(params.scale, self.scale)
+        if self.noise == "one":
+            noise = np.full_like(noise, noise.mean())
+        facts = self._facts(survey, params.scale.size) | {"noise": noise, "scale": scale}
+        if np.array_equal(params.group, facts["group"]):
+            facts |= {"basis": params.basis, "spectrum": params.spectrum}
+        else:
+            facts["entropy"] = np.zeros(())
+        return replace(params, **facts)
+
+    def _facts(self, survey: Survey, features: int) -> dict[str, Any]:
+        """What the data decide: groups of columns, counts, sums of squares; and a covariance of zero."""
+        group, latent = self._groups(survey, features)
+        groups = int(group.max()) + 1
+        return {
+            "basis": np.zeros((groups, features, features)),
+            "spectrum": np.zeros((groups, features)),
+            "group": group,
+            "cells": np.full(group.size, float(survey.rows)) if latent else survey.cells,
+            "squares": survey.squares,
+            "latent": np.asarray(int(latent)),
+            "unit": np.asarray(typical_variance(survey)),
+        }
 
     def sweep(
         self,
@@ -138,6 +158,10 @@ class Gaussian:
             terms["scale"] = _log_prior(params.scale[:1], float(params.unit))
         return terms
 
+    def additive(self, params: GaussianParams) -> bool:
+        """Gram matrices are by group, and more rows can split a group."""
+        return bool(params.latent) or len(params.spectrum) == 1
+
     def describe(self, params: GaussianParams, order: NDArray[np.intp]) -> Named:
         return {
             "mean": (("feature", "column"), params.mean[order]),
@@ -156,7 +180,7 @@ class Gaussian:
         group = column_groups(survey.missing)
         size = (int(group.max()) + 1) * features**2 * 8
         incomplete = bool((survey.missing != 0).any())
-        if incomplete and (self.missing == "latent" or (self.missing == "auto" and size > EXACT_BYTES)):
+        if self.missing == "latent" or (incomplete and self.missing == "auto" and size > EXACT_BYTES):
             return np.zeros_like(group), True
         return group, False
 

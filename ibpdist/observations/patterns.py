@@ -37,8 +37,9 @@ def missing_rows(chunk: Chunk) -> NDArray[np.uint64]:
 
 
 def column_groups(missing: NDArray[np.uint64]) -> Index:
-    """(column) group of each column, from the summed hashes of its missing rows."""
-    return np.unique(missing, return_inverse=True)[1].astype(np.intp)
+    """(column) group of each column, from the summed hashes of its missing rows; numbered as they come."""
+    _, first, group = np.unique(missing, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[group]
 
 
 @dataclass(frozen=True)

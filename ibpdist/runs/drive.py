@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import xarray as xr
@@ -24,8 +24,8 @@ SHARE = 10
 def drive(
     run: RunDirectory, job: Job, engine: Engine, progress: Progress | None = None, first: Params | None = None
 ) -> None:
-    """Finish a run, new or interrupted; `first` are the parameters to begin a new one with."""
-    begin = _begin(run, first)
+    """Finish a run, new or interrupted; `first` are parameters of another fit to begin a new one with."""
+    begin = _begin(run)
     step = begin[0] if begin else 0
     terms = events.trace(events.read(run.path / "events.jsonl"), step)
     before, stop = _settled(job.rules(), begin, terms)
@@ -33,7 +33,8 @@ def drive(
     if before is not None and stop is not None:
         ended = before, stop
     else:
-        ended = _steps(run, job, engine, begin, before, progress, terms)
+        loop = sweeps(job.algorithm, engine, job.spec.seed, begin, first)
+        ended = _steps(run, job, engine, loop, before, progress, terms)
     result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, *ended, terms))
     run.events.add("finished", step=ended[0].step, stop=ended[1].word)
 
@@ -47,8 +48,7 @@ def in_memory(
 ) -> xr.DataTree:
     """A fit that leaves nothing on disk."""
     terms: dict[int, Any] = {}
-    begin = None if first is None else (0, first)
-    for now, stop in until(sweeps(job.algorithm, engine, job.spec.seed, begin), job.rules()):
+    for now, stop in until(sweeps(job.algorithm, engine, job.spec.seed, like=first), job.rules()):
         terms[now.step] = now.trace
         if progress:
             progress(now)
@@ -61,14 +61,14 @@ def _steps(
     run: RunDirectory,
     job: Job,
     engine: Engine,
-    begin: tuple[int, Params] | None,
+    loop: Iterator[Snapshot],
     before: Snapshot | None,
     progress: Progress | None,
     terms: dict[int, Any],
 ) -> tuple[Snapshot, Stop]:
     """Step until a rule stops, logging each step into `terms` and the log, and saving now and then."""
     saver = Saver(run, engine, job.spec.checkpoint)
-    for now, stop in until(sweeps(job.algorithm, engine, job.spec.seed, begin), job.rules(), before):
+    for now, stop in until(loop, job.rules(), before):
         terms[now.step] = dict(now.trace)
         facts = {"seconds": round(now.seconds, 4), "replayed": now.replayed}
         run.events.add("step", durable=False, step=now.step, terms=terms[now.step], **facts)
@@ -107,7 +107,7 @@ class Saver:
         self._rest_until = ended + SHARE * (ended - began)
 
 
-def _begin(run: RunDirectory, first: Params | None) -> tuple[int, Params] | None:
+def _begin(run: RunDirectory) -> tuple[int, Params] | None:
     """Step and parameters to go on from: the newest whole checkpoint, else those of step 0, else none."""
     known = run.checkpoints.newest_whole()
     damaged = [step for step in run.checkpoints.steps() if known is None or step > known[0]]
@@ -116,8 +116,6 @@ def _begin(run: RunDirectory, first: Params | None) -> tuple[int, Params] | None
     run.checkpoints.clean(known[0] if known else 0)
     if known is not None:
         return known
-    if first is not None:
-        return 0, first
     try:
         return (0, run.history.params(0)) if run.history.file(0).exists() else None
     except StorageError:
