@@ -113,6 +113,27 @@ def resume(
     return result.open_result(path)
 
 
+def estimate(
+    data: Data,
+    *,
+    K: int,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+) -> str:
+    """Where a fit with a run directory would run and the memory of a process, in words.
+
+    Nothing is computed or written. What would not fit is refused as it is by `fit`.
+    """
+    source = as_source(data)
+    place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    here = f"{place.workers} local processes" if place.workers else "this process"
+    where = f"the cluster at {place.scheduler}" if place.scheduler else here
+    return f"runs in {where}; {place.plan(source, K)}"
+
+
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
     """All starts in this process and in memory; the best one, with a table of all if there are several."""
     facts = provenance.facts(job.source)

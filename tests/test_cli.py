@@ -365,6 +365,17 @@ def test_a_fit_that_meets_the_default_limit_is_code_7(made: Path, tmp_path: Path
     assert run("fit", made / "images.zarr", tmp_path / "drawn", *drawn).exit_code == 0
 
 
+def test_an_estimate_fits_nothing(made: Path, tmp_path: Path) -> None:
+    options = ["--system", "lg-vi-finite", "-K", 6, "--estimate"]
+    here = works("fit", made / "images.zarr", tmp_path / "run", *options)
+    assert here.startswith("runs in this process; memory of a process: base 256 MB")
+    there = works("fit", made / "images.zarr", tmp_path / "run", *options, "--workers", 3)
+    assert there.startswith("runs in 3 local processes; ")
+    refused = fails(2, "fit", made / "images.zarr", tmp_path / "run", *options, "--memory", "100MB")
+    assert refused.startswith("a process needs 256 MB but may use 60% of 95 MB")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_progress_goes_to_standard_error(made: Path, tmp_path: Path) -> None:
     options = ["--system", "lg-vi-finite", "-K", 4, "--serial", "--steps", 3, "--rtol", 0]
     result = run("fit", made / "images.zarr", tmp_path / "run", *options, "-v")

@@ -31,17 +31,32 @@ from ibpdist.progress import stepping
 )
 @click.option("--checkpoint", type=COUNT, help="Steps from one checkpoint to the next.")
 @click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
+@click.option("--estimate", is_flag=True, help="Say where it would run and the memory it needs; fit nothing.")
 @settings
 @where
 @memory
 @overwrite
 @talk
-def fit(store: Path, run: Path, quiet: bool, verbose: bool, settings: dict[str, Any], **options: Any) -> int:
+def fit(
+    store: Path,
+    run: Path,
+    estimate: bool,
+    quiet: bool,
+    verbose: bool,
+    settings: dict[str, Any],
+    **options: Any,
+) -> int:
     """Fit a system to a dataset.
 
     STORE is a dataset made by ingest or synth; RUN is the directory to write. An interrupted
     fit goes on with `ibpdist resume RUN`.
     """
+    if estimate:
+        from ibpdist.pipeline import estimate as estimate_
+
+        place = {name: options[name] for name in ("K", "workers", "serial", "scheduler", "memory", "cache")}
+        click.echo(estimate_(store, **given(**place)))
+        return OK
     from ibpdist.pipeline import fit as fit_
 
     with _resumable(run), stepping("fit", options["steps"], quiet=quiet, verbose=verbose) as progress:
