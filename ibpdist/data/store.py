@@ -1,7 +1,8 @@
 """A dataset on disk: `NAME.zarr`, Zarr v3, `x (row, column)` in row chunks; opens with xarray.open_zarr.
 
 Missing cells are NaN in `x` itself; there is no second array to keep in step with it. `read`
-gives them as zeros with a mask, as the rest of the package expects.
+gives them as zeros with a mask, as the rest of the package expects. Values are float32 or
+float64, counts too: float32 holds them exactly up to 2^24, and lz4 packs either well.
 """
 
 from __future__ import annotations

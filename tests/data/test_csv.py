@@ -158,6 +158,12 @@ def test_covariates_keep_their_first_type(tmp_path):
         list(changing.blocks(1))
 
 
+def test_labels_have_a_bounded_length(tmp_path):
+    made = table(tmp_path, "a,b\n" + "x" * 1000 + ",1\n" + "y" * 1001 + ",2\n")
+    with pytest.raises(InputError, match=r"row 1: 'yyyy.*more than 1000 characters"):
+        list(made.blocks(10))
+
+
 def test_a_blank_line_between_blocks_is_found(tmp_path):
     with pytest.raises(InputError, match="is an empty line"):
         list(table(tmp_path, "1,2\n\n3,4\n").blocks(2))

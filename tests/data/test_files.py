@@ -10,7 +10,7 @@ import pytest
 from ibpdist.data.files import file_sum, publish, restore_retired, staged, stored_files, write_durably
 from ibpdist.data.store import create, open_dataset
 from ibpdist.errors import OutputInUse, StorageError
-from tests.support.matrices import listing, matrix, stored
+from tests.support.matrices import listing, matrix, stored, values
 
 
 def test_the_staging_directory_is_hidden_and_goes_away(tmp_path):
@@ -79,6 +79,32 @@ def test_sums_tell_files_apart_that_end_in_their_own_crc(tmp_path):
 def test_a_place_without_a_directory(tmp_path):
     with pytest.raises(StorageError, match="does not exist: create it first"), staged(tmp_path / "no/a"):
         pass
+
+
+def _race(target, seed, ready, won):
+    ready.wait(60)
+    try:
+        stored(target, matrix(30, seed=seed))
+    except OutputInUse:
+        return
+    won.put(seed)
+
+
+def test_of_racing_writers_one_wins(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    ready, won = context.Barrier(3), context.Queue()
+    writers = [context.Process(target=_race, args=(tmp_path / "a.zarr", s, ready, won)) for s in range(3)]
+    for writer in writers:
+        writer.start()
+    winner = won.get(timeout=60)
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert won.empty()
+    data = open_dataset(tmp_path / "a.zarr")
+    assert data.verify() == []
+    np.testing.assert_array_equal(values(data), matrix(30, seed=winner))
+    assert listing(tmp_path) == {"a.zarr"}
 
 
 def _write_slowly(target, started):

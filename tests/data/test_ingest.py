@@ -282,6 +282,26 @@ def test_small_shapes(tmp_path, shape, rows_in):
         np.testing.assert_array_equal(values(open_dataset(tmp_path / "a.zarr")), expected)
 
 
+def test_long_doubles_are_rounded_with_a_word(tmp_path):
+    report = ingest(np.array([[1, 2], [3, 4.5]], dtype=np.longdouble), tmp_path / "a.zarr")
+    assert report.dtype == "float64"
+    wide = np.dtype(np.longdouble).itemsize > 8
+    assert any("is rounded to float64" in word for word in report.warnings) == wide
+
+
+def test_a_transform_needs_two_passes_and_gives_what_numpy_gives_in_any_format(tmp_path):
+    x = matrix(50, missing=6) + 5
+    made = []
+    for name, source in (("a", x), ("b", write_csv(tmp_path / "x.csv.gz", x)), ("c", as_npz(tmp_path, x))):
+        made.append(
+            ingest(source, tmp_path / f"{name}.zarr", center=True, scale=True, chunk_rows=50).fingerprint
+        )
+    assert made[0] == made[2]
+    expected = (x - np.nanmean(x, axis=0)) / np.nanstd(x, axis=0)
+    for name in "abc":
+        np.testing.assert_allclose(values(open_dataset(tmp_path / f"{name}.zarr")), expected, atol=1e-12)
+
+
 def test_duplicate_and_constant_rows_are_accepted(tmp_path):
     report = ingest(np.ones((5, 3)), tmp_path / "a.zarr")
     assert report.warnings == ("columns 0, 1, 2: constant",)

@@ -37,8 +37,16 @@ def store(path, rows):
     return path / f"{rows}.zarr"
 
 
-def peak(source, target, chunk_rows=CHUNK, **options):
-    """Bytes allocated at the highest point.
+def peak(source, target, **options):
+    """Bytes allocated at the highest point, the least of three runs.
+
+    Now and then a thread of Zarr holds a block a moment longer, which adds that block to a run.
+    """
+    return min(highest(source, target, **options) for _ in range(3))
+
+
+def highest(source, target, chunk_rows=CHUNK, **options):
+    """Bytes allocated at the highest point of one run.
 
     What the test runner holds is frozen: with many old objects Python collects cycles (Zarr makes
     some) so rarely that they would be measured too.
@@ -47,7 +55,7 @@ def peak(source, target, chunk_rows=CHUNK, **options):
     gc.freeze()
     tracemalloc.start()
     try:
-        ingest(source, target, chunk_rows=chunk_rows, **options)
+        ingest(source, target, chunk_rows=chunk_rows, overwrite=True, **options)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -58,8 +66,8 @@ def peak(source, target, chunk_rows=CHUNK, **options):
 @pytest.mark.parametrize("make", [npy, npz, csv, store])
 @pytest.mark.parametrize("options", [{}, {"center": True}], ids=["plain", "centred"])
 def test_ten_times_the_rows_take_no_more_memory(tmp_path, make, options):
-    few, many = (make(tmp_path, rows) for rows in (12000, 120000))
-    peak(few, tmp_path / "warm.zarr", **options)
+    few, many = (make(tmp_path, rows) for rows in (6000, 60000))
+    highest(few, tmp_path / "warm.zarr", **options)
     first, second = (peak(s, tmp_path / f"{i}.zarr", **options) for i, s in enumerate((few, many)))
     assert second < 1.1 * first
 
@@ -71,7 +79,7 @@ def test_turning_a_long_table_takes_memory_for_blocks_only(tmp_path):
     for path, columns in ((few, 2000), (many, 20000)):
         line = ",".join("1.5" for _ in range(columns)) + "\n"
         path.write_text(line * 500)
-    peak(few, tmp_path / "warm.zarr", chunk_rows=500, rows_in="columns")
+    highest(few, tmp_path / "warm.zarr", chunk_rows=500, rows_in="columns")
     first = peak(few, tmp_path / "a.zarr", chunk_rows=500, rows_in="columns")
     second = peak(many, tmp_path / "b.zarr", chunk_rows=500, rows_in="columns")
     assert second < 1.1 * first

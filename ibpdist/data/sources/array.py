@@ -34,7 +34,7 @@ class ArrayTable:
         refuse_shape(shape, file=name)
         self._take, self._shape, self.dtype, self.name = take, shape, dtype, name
         self._row_coords, self._column_coords = rows or {}, columns or {}
-        self.notes = notes or []
+        self.notes = [*(notes or []), *_narrowed(dtype, name)]
 
     @property
     def rows(self) -> int:
@@ -58,6 +58,11 @@ class ArrayTable:
         for start in range(0, self.rows, rows):
             stop = min(self.rows, start + rows)
             yield Block(self.block(start, stop), self.row_coords(start, stop))
+
+
+def _narrowed(dtype: np.dtype[Any], name: str) -> list[str]:
+    wide = dtype.kind == "f" and dtype.itemsize > np.dtype(np.float64).itemsize
+    return [f"{name}: {dtype} is rounded to float64"] if wide else []
 
 
 def table_of(thing: Any, name: str = "array", *, rows_in: str = "rows") -> ArrayTable:

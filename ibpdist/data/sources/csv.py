@@ -21,6 +21,7 @@ from ibpdist.errors import InputError
 
 _BLOCK_CELLS = 1 << 18
 _BLOCK_LINES = 1 << 14
+_LABEL_LENGTH = 1000
 
 
 class CsvTable:
@@ -130,7 +131,7 @@ class CsvTable:
         head, names = self._head, self._head.names
         coords: dict[str, Labels] = {}
         for at in head.labels:
-            coords["row"] = np.array([fields[at] for fields in table])
+            coords["row"] = self._texts([fields[at] for fields in table], row)
         for at in head.covariates:
             texts = [fields[at] for fields in table]
             coords[names[at]] = self._covariate(names[at], texts, row)
@@ -141,11 +142,19 @@ class CsvTable:
         parsed = [cells.parse(text, self._head.delimiter) for text in texts]
         clean = not any(problem for _, problem in parsed)
         if not self._numeric.setdefault(name, clean):
-            return np.array(texts)
+            return self._texts(texts, row)
         for i, (_, problem) in enumerate(parsed):
             if problem:
                 raise self._where(row + i).error(problem, column=name, value=texts[i][:80], kind="cell")
         return np.array([value for value, _ in parsed])
+
+    def _texts(self, texts: list[str], row: int) -> Labels:
+        """Labels of bounded length: NumPy gives each the space of the longest."""
+        for i, text in enumerate(texts):
+            if len(text) > _LABEL_LENGTH:
+                reason = f"is a label of more than {_LABEL_LENGTH} characters: shorten it"
+                raise self._where(row + i).error(reason, value=text[:40], kind="labels")
+        return np.array(texts)
 
     def _where(self, row: int) -> cells.Where:
         return cells.Where(self.name, row, row + 1 + (1 if self._head.names else 0))

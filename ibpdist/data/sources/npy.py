@@ -43,7 +43,7 @@ def open_npz(path: Path, scratch: Path, *, key: str | None = None, rows_in: str 
         with zipfile.ZipFile(path) as archive:
             member = _member(archive, path.name, key)
             with archive.open(member) as packed, storage_errors(unpacked), unpacked.open("wb") as file:
-                shutil.copyfileobj(packed, file, 1 << 20)
+                shutil.copyfileobj(packed, file, 1 << 16)
     except (zipfile.BadZipFile, EOFError, zlib.error, RuntimeError) as error:
         raise InputError(f"is not a readable .npz file: {error}", file=path.name, kind="format") from None
     return open_npy(unpacked, name=path.name, rows_in=rows_in)

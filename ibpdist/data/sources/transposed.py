@@ -46,7 +46,9 @@ class Transposed:
         """Write the segments; the row coordinates of the table, which are those of our columns."""
         coords: dict[str, list[Labels]] = {}
         step = max(1, _BLOCK_BYTES // (self.rows * self.dtype.itemsize))
-        with self._file.open("wb") as file:
+        with storage_errors(self._file):
+            file = self._file.open("wb")
+        with file:
             for block in table.blocks(step):
                 self._widths.append(len(block.x))
                 with storage_errors(self._file):
