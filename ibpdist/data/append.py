@@ -41,6 +41,7 @@ def appending(path: str | Path) -> Iterator[StoreWriter]:
     target = Path(path)
     open_dataset(target)
     with files.staged(target) as staging:
+        files.restore_retired(target)
         data = open_dataset(target)
         writer = _continued(data, staging)
         yield writer

@@ -91,27 +91,37 @@ def publish(staging: Path, target: Path, overwrite: bool) -> None:
     """Give a complete staging directory its name; what had the name before is removed."""
     for folder, _, _ in os.walk(staging):
         fsync_path(Path(folder))
-    retired = target.with_name(f".{target.name}.old")
+    retired = _retired(target)
     try:
         if overwrite and target.exists():
             shutil.rmtree(retired, ignore_errors=True)
             target.rename(retired)
         staging.rename(target)
     except OSError as error:
-        if not target.exists() and retired.exists():
-            retired.rename(target)
         if target.exists():
             raise OutputInUse(f"{target}: was made by another process in the meantime") from error
+        restore_retired(target)
         raise
     fsync_path(target.parent)
     shutil.rmtree(retired, ignore_errors=True)
 
 
 def restore_retired(target: Path) -> None:
-    """Put back a store whose replacement was killed between the two renames."""
-    retired = target.with_name(f".{target.name}.old")
-    if not os.path.lexists(target) and retired.is_dir():
+    """Put back a store whose replacement was killed between two renames; remove it after the second.
+
+    Only for the owner of the staging directory.
+    """
+    retired = _retired(target)
+    if not retired.is_dir():
+        return
+    if os.path.lexists(target):
+        shutil.rmtree(retired, ignore_errors=True)
+    else:
         retired.rename(target)
+
+
+def _retired(target: Path) -> Path:
+    return target.with_name(f".{target.name}.old")
 
 
 def _own(staging: Path, target: Path) -> int:

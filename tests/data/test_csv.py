@@ -133,7 +133,9 @@ def test_header_and_labels_can_be_given(tmp_path):
     labelled = table(tmp_path, "a,k,b\n1,7,2\n3,8,4\n", label_column="k")
     assert read(labelled).tolist() == [[1, 2], [3, 4]]
     assert [b.row_coords["row"].tolist() for b in labelled.blocks(10)] == [["7", "8"]]
-    assert read(table(tmp_path, "a,k,b\n1,7,2\n", label_column=0)).tolist() == [[7, 2]]
+    for first in (0, "0"):
+        assert read(table(tmp_path, "a,k,b\n1,7,2\n", label_column=first)).tolist() == [[7, 2]]
+        assert read(table(tmp_path, "1,7,2\n", label_column=first)).tolist() == [[7, 2]]
 
 
 def test_one_word_in_the_first_column_is_a_bad_cell_not_a_label(tmp_path):

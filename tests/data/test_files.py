@@ -2,11 +2,15 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ibpdist.data.append import append
 from ibpdist.data.files import file_sum, publish, restore_retired, staged, stored_files, write_durably
 from ibpdist.data.store import create, open_dataset
 from ibpdist.errors import OutputInUse, StorageError
@@ -57,6 +61,56 @@ def test_an_interrupted_replacement_is_put_back(tmp_path):
     data = stored(tmp_path / "a.zarr", matrix())
     data.path.rename(tmp_path / ".a.zarr.old")
     assert open_dataset(data.path).fingerprint == data.fingerprint
+    assert listing(tmp_path) == {"a.zarr"}
+
+
+def test_a_replacement_that_fails_puts_the_old_one_back(tmp_path, monkeypatch):
+    data, rename = stored(tmp_path / "a.zarr", matrix()), Path.rename
+
+    def failing(self, target):
+        if self.name.endswith(".partial"):
+            raise OSError(5, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(StorageError, match="Input/output error"):
+        stored(data.path, matrix(seed=1), overwrite=True)
+    assert open_dataset(data.path).fingerprint == data.fingerprint
+    assert listing(tmp_path) == {"a.zarr"}
+
+
+def test_what_a_finished_replacement_left_is_removed_by_the_next(tmp_path):
+    data = stored(tmp_path / "a.zarr", matrix())
+    shutil.copytree(data.path, tmp_path / ".a.zarr.old")
+    assert append(data.path, matrix(3)).rows == 53
+    assert listing(tmp_path) == {"a.zarr"}
+
+
+def _append_for_ever(target, started):
+    while True:
+        rows = open_dataset(target).rows
+        append(target, matrix(5, seed=rows))
+        started.set()
+
+
+@pytest.mark.slow
+def test_an_appending_process_killed_at_any_time_leaves_all_rows_or_those_before(tmp_path):
+    data = stored(tmp_path / "a.zarr", matrix(5, seed=0), chunk_rows=8)
+    context, rng = multiprocessing.get_context("spawn"), np.random.default_rng(0)
+    for _ in range(6):
+        started = context.Event()
+        process = context.Process(target=_append_for_ever, args=(data.path, started))
+        process.start()
+        assert started.wait(60)
+        time.sleep(rng.uniform(0, 0.3))
+        os.kill(process.pid, signal.SIGKILL)
+        process.join(60)
+        now = open_dataset(data.path)
+        assert now.verify() == []
+        assert now.rows % 5 == 0
+    expected = np.concatenate([matrix(5, seed=seed) for seed in range(0, now.rows, 5)])
+    np.testing.assert_array_equal(values(now), expected)
+    append(data.path, matrix(1))
     assert listing(tmp_path) == {"a.zarr"}
 
 

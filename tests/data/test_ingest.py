@@ -143,6 +143,7 @@ def test_covariates_of_a_turned_table_lie_beside_the_columns(tmp_path):
     np.testing.assert_array_equal(values(data), [[0.5, 2], [1, 3]])
 
 
+@pytest.mark.filterwarnings("ignore:The data type")  # xarray's own text type
 def test_labels_of_a_zarr_group_and_of_xarray_are_kept(tmp_path):
     x = xr.Dataset(
         {"x": (("cell", "gene"), matrix(20, 3)), "size": ("cell", np.arange(20))},

@@ -110,9 +110,9 @@ def _label_column(
 
 
 def _find(file: str, wanted: str | int, names: tuple[str, ...], columns: int) -> int:
-    if isinstance(wanted, int) and 0 <= wanted < columns:
-        return wanted
     if wanted in names:
         return names.index(str(wanted))
+    if str(wanted).isdecimal() and int(wanted) < columns:
+        return int(wanted)
     known = ", ".join(names[:5]) or f"no header and {columns} columns"
     raise UsageError(f"{file}: has no column {wanted!r}, the file has {known}")
