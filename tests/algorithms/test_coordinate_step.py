@@ -21,12 +21,12 @@ from tests.support.model_cases import (
     random_state,
     reference_state,
     sweep,
+    terms_of,
 )
 from tests.support.model_reference import local, score, update_observation
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 SIZES = [3, 1, 3]
-TOTALS = ("objective", "bound", "active")
 
 
 def prepare(case, seed, inner=1, dtype=np.float64):
@@ -58,7 +58,7 @@ def compare(case, seed, inner=1):
 
 
 def compare_terms(trace, expected):
-    found = {name: value for name, value in trace.items() if name not in TOTALS}
+    found = terms_of(trace)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-10, abs=1e-10), name

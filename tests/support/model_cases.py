@@ -135,6 +135,11 @@ def fit(alg, chunks, steps, seed=1):
     return params, states, sums, traces
 
 
+def terms_of(trace):
+    """The terms of the objective in a trace, without what is made of them or beside them."""
+    return {name: v for name, v in trace.items() if name not in ("objective", "bound", "active", "magnitude")}
+
+
 def objectives(traces):
     return np.array([trace["objective"] for trace in traces])
 

@@ -1,0 +1,148 @@
+"""What every parallel algorithm promises: each system of the catalog through the same assertions."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ibpdist.catalog import SYSTEMS, build
+from ibpdist.draws import Draws
+from ibpdist.structs import combine, is_struct, pack, unpack
+from tests.support.model_cases import begin, chunked, fit, objectives, problem, survey, sweep, terms_of
+
+every = pytest.mark.parametrize("system", SYSTEMS)
+FEATURES, SIZES = 3, [5, 2, 6]
+
+
+def prepared(system, missing="masked", dtype=np.float64, inner=2):
+    x, observed = problem(6, sum(SIZES), 4, missing, dtype)
+    alg, chunks = build(system, FEATURES, inner=inner), chunked(x, observed, SIZES)
+    return alg, chunks, *begin(alg, chunks)
+
+
+def same(a, b):
+    one, two = pack(a)[1], pack(b)[1]
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+
+
+def frozen(*records):
+    """The arrays of the records, made read-only."""
+    for record in records:
+        for value in pack(record)[1].values():
+            value.flags.writeable = False
+
+
+@every
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_shapes_and_types(system, dtype):
+    alg, chunks, params, states, draws = prepared(system, dtype=dtype)
+    states, sums = sweep(alg, chunks, states, params, draws.at(1))
+    made, trace = alg.update(params, sums, draws.at(1))
+    for record in (params, made, sums, *states):
+        assert is_struct(record)
+    for state, size in zip(states, SIZES, strict=True):
+        assert state.z.shape == (FEATURES, size)
+        assert state.z.dtype == dtype
+    assert {value.dtype for value in pack(sums)[1].values()} == {np.dtype(np.float64)}
+    assert {"objective", "bound", "active"} <= trace.keys()
+    assert all(isinstance(value, float) and np.isfinite(value) for value in trace.values())
+    assert 0 <= trace["active"] <= FEATURES
+
+
+@every
+def test_pure(system):
+    """Arguments are left alone, and the same arguments give the same bits."""
+    alg, chunks, params, states, draws = prepared(system)
+    frozen(params, *states)
+    for chunk in chunks:
+        chunk.x.flags.writeable = False
+    one, sums = sweep(alg, chunks, states, params, draws.at(1))
+    two, again = sweep(alg, chunks, states, params, draws.at(1))
+    same(sums, again)
+    for a, b in zip(one, two, strict=True):
+        same(a, b)
+    frozen(sums)
+    made, trace = alg.update(params, sums, draws.at(1))
+    other, other_trace = alg.update(params, sums, draws.at(1))
+    same(made, other)
+    assert trace == other_trace
+
+
+@every
+def test_round_trip_changes_no_bit(system):
+    """Parameters, row state and sums through their outline and arrays between steps."""
+
+    def through(record):
+        outline, arrays = pack(record)
+        return unpack(json.loads(json.dumps(outline)), {name: a.copy() for name, a in arrays.items()})
+
+    alg, chunks, params, states, draws = prepared(system)
+    other, other_states = through(params), [through(state) for state in states]
+    for step in (1, 2, 3):
+        states, sums = sweep(alg, chunks, states, params, draws.at(step))
+        params, trace = alg.update(params, sums, draws.at(step))
+        other_states, other_sums = sweep(alg, chunks, other_states, other, draws.at(step))
+        other, other_trace = alg.update(other, through(other_sums), draws.at(step))
+        other, other_states = through(other), [through(state) for state in other_states]
+        assert trace == other_trace
+    same(params, other)
+
+
+@every
+def test_sums_reduce_in_any_bracketing(system):
+    alg, chunks, params, states, draws = prepared(system)
+    a, b, c = (
+        alg.local(chunk, state, params, draws.at(1))[1] for chunk, state in zip(chunks, states, strict=True)
+    )
+    left, right = combine(combine(a, b), c), combine(a, combine(b, c))
+    for name, value in pack(left)[1].items():
+        np.testing.assert_allclose(pack(right)[1][name], value, rtol=1e-13, atol=1e-13)
+
+
+@every
+def test_survey_does_not_depend_on_chunks(system):
+    alg, chunks, *_ = prepared(system)
+    x, observed = problem(6, sum(SIZES), 4, "masked")
+    whole = alg.survey(chunked(x, observed)[0])
+    for name, value in pack(survey(alg, chunks))[1].items():
+        np.testing.assert_allclose(value, pack(whole)[1][name], rtol=1e-12)
+
+
+@every
+def test_seeds_and_chains(system):
+    alg, chunks, params, states, _ = prepared(system)
+    same(params, begin(alg, chunks, 1)[0])
+    facts = survey(alg, chunks)
+    for draws in (Draws(2), Draws(1, 0, 1)):
+        assert not np.array_equal(alg.init(facts, draws).observation.mean, params.observation.mean)
+        assert not np.array_equal(alg.start(chunks[0], params, draws).z, states[0].z)
+
+
+@every
+def test_monotone_if_it_says_so(system):
+    alg, chunks, *_ = prepared(system, "complete")
+    value = objectives(fit(alg, chunks, 25)[3])
+    if alg.monotone():
+        assert np.diff(value).min() >= -1e-9 * (np.abs(value).max() + 52)
+    else:
+        assert np.diff(value).min() < 0
+
+
+@every
+def test_bound_is_below_the_objective_by_what_the_report_does_not_have(system):
+    alg, chunks, *_ = prepared(system)
+    trace = fit(alg, chunks, 3)[3][-1]
+    beyond = sum(trace.get(name, 0.0) for name in ("tail", "mass", "noise", "scale"))
+    assert trace["objective"] - trace["bound"] == pytest.approx(beyond, abs=1e-9)
+    assert sum(terms_of(trace).values()) == pytest.approx(trace["objective"], rel=1e-12)
+
+
+@every
+def test_results_have_their_dims(system):
+    alg, _, params, states, _ = prepared(system)
+    sizes = {"feature": FEATURES, "column": 4, "row": SIZES[0], "component": FEATURES}
+    for found in (alg.describe(params), alg.describe_rows(states[0], params)):
+        for name, (dims, values) in found.items():
+            assert len(dims) == values.ndim, name
+            assert all(sizes.get(dim, n) == n for dim, n in zip(dims, values.shape, strict=True)), name

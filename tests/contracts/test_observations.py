@@ -1,0 +1,106 @@
+"""What every observation promises, in all its settings."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ibpdist.draws import Draws
+from ibpdist.rules import MEAN, Rule
+from ibpdist.structs import combine, is_struct, pack, unpack
+from tests.support.model_cases import Case, algorithm, chunked, grid, problem, random_params, random_state
+
+CASES = grid(("finite",), ("unit", "normal"), rules=("mean",))
+every = pytest.mark.parametrize("case", CASES, ids=str)
+SIZES = [4, 5]
+
+
+def prepared(case):
+    x, observed = problem(7, sum(SIZES), 4, case.missing)
+    chunks, alg = chunked(x, observed, SIZES), algorithm(case)
+    params = random_params(case, alg, chunks, 7)
+    states = [random_state(case, params, chunk, 7) for chunk in chunks]
+    odds = alg.model.prior.log_odds(params.prior)
+    made = [
+        alg.model.observation.sweep(c, params.observation, odds, alg.model.weights, MEAN, s, Draws(1), 1)
+        for c, s in zip(chunks, states, strict=True)
+    ]
+    return alg.model.observation, params.observation, chunks, made
+
+
+@every
+def test_sweep(case):
+    _, _, _, made = prepared(case)
+    for (state, entries, sums), size in zip(made, SIZES, strict=True):
+        assert is_struct(state)
+        assert is_struct(sums)
+        assert state.z.shape == (3, size)
+        assert state.w.shape == (3 if case.weights == "normal" else 0, size)
+        assert float(sums.rows) == size
+        np.testing.assert_allclose(entries.on, state.z.sum(axis=1), rtol=1e-12)
+        assert (entries.entropy > 0).all()
+
+
+@every
+def test_update_keeps_what_is_not_its_own(case):
+    """Shapes, groups and facts of the data stay; variances are positive; q(A) has an entropy."""
+    seen, params, _, made = prepared(case)
+    sums = combine(made[0][2], made[1][2])
+    found = seen.update(params, sums, Rule.MEAN, np.random.default_rng(0))
+    for name, value in pack(params)[1].items():
+        after = pack(found)[1][name]
+        assert after.shape == value.shape, name
+        assert np.isfinite(after).all(), name
+        if name in ("group", "cells", "squares", "latent", "unit"):
+            np.testing.assert_array_equal(after, value)
+    assert (found.noise > 0).all()
+    assert (found.scale > 0).all()
+
+
+@every
+def test_update_never_lowers_the_score(case):
+    seen, params, _, made = prepared(case)
+    sums, rng = combine(made[0][2], made[1][2]), np.random.default_rng(0)
+    params, value = seen.update(params, sums, Rule.MEAN, rng), []
+    for _ in range(5):
+        value.append(sum(seen.score(params, sums).values()))
+        params = seen.update(params, sums, Rule.MEAN, rng)
+    assert np.diff(value).min() >= -1e-9 * (abs(value[0]) + 36)
+
+
+@every
+def test_score_depends_on_the_sums_alone(case):
+    """Never a second pass: chunks reduced in either bracketing, read-only, and after a round trip."""
+    seen, params, _, made = prepared(case)
+    sums = combine(made[0][2], made[1][2])
+    outline, arrays = pack(sums)
+    back = unpack(json.loads(json.dumps(outline)), arrays)
+    terms = seen.score(params, sums)
+    assert terms == seen.score(params, back)
+    assert all(isinstance(v, float) and np.isfinite(v) for v in terms.values())
+    assert {"likelihood", "dictionary"} <= terms.keys()
+
+
+@every
+def test_survey_is_a_sum(case):
+    seen, _, chunks, _ = prepared(case)
+    x, observed = problem(7, sum(SIZES), 4, case.missing)
+    whole = seen.survey(chunked(x, observed)[0])
+    both = combine(*(seen.survey(chunk) for chunk in chunks))
+    for name, value in pack(whole)[1].items():
+        np.testing.assert_allclose(pack(both)[1][name], value, rtol=1e-12, err_msg=name)
+
+
+@every
+def test_results(case):
+    seen, params, _, _ = prepared(case)
+    found = seen.describe(params, np.array([1, 2, 0]))
+    assert {"mean", "mean_sd", "noise", "scale"} <= found.keys()
+    np.testing.assert_array_equal(found["mean"][1], params.mean[[1, 2, 0]])
+    assert (found["mean_sd"][1] >= 0).all()
+
+
+def test_cases_cover_the_settings():
+    assert {c.missing for c in CASES} == {"complete", "masked", "block", "latent"}
+    assert {c.noise for c in CASES} == {"one", "column", 0.7}
+    assert Case() in CASES

@@ -1,0 +1,184 @@
+"""What every prior promises."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ibpdist.priors._base import PriorSums
+from ibpdist.priors.beta_bernoulli import BetaBernoulli
+from ibpdist.priors.stick_breaking import StickBreaking
+from ibpdist.rules import Rule
+from ibpdist.structs import is_struct, pack, unpack
+
+PRIORS = {
+    "finite": BetaBernoulli(),
+    "finite fixed": BetaBernoulli(mass=2.0),
+    "sticks": StickBreaking(),
+    "sticks fixed": StickBreaking(mass=2.0),
+    "sticks multinomial": StickBreaking(bound="multinomial"),
+    "sticks taylor": StickBreaking(bound="taylor"),
+}
+ON = np.array([3.0, 17.5, 0.0, 40.0, 0.25])
+ROWS = 40
+every = pytest.mark.parametrize("name", PRIORS)
+EVERY_RULE = [(name, rule) for name, prior in PRIORS.items() for rule in sorted(prior.rules)]
+
+
+def sums(on=ON, rows=ROWS):
+    return PriorSums(on=np.asarray(on, float), rows=np.asarray(float(rows)))
+
+
+def fitted(prior, given=None, rule=Rule.MEAN, seed=0):
+    given = sums() if given is None else given
+    start = prior.init(len(given.on), ROWS)
+    return prior.update(start, given, rule, np.random.default_rng(seed))
+
+
+def total(prior, params, given):
+    return sum(prior.score(params, given).values())
+
+
+@every
+def test_name_rules_and_settings(name):
+    prior = PRIORS[name]
+    assert isinstance(prior.name, str)
+    assert Rule.MEAN in prior.rules
+    assert prior == replace(prior)
+    assert hash(prior) == hash(replace(prior))
+
+
+@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+def test_parameters(name, rule):
+    prior = PRIORS[name]
+    for params in (prior.init(5, ROWS), fitted(prior, rule=rule)):
+        assert is_struct(params)
+        assert params.log_on.shape == params.log_off.shape == (5,)
+        assert params.tau.shape == (5, 2)
+        assert params.mass.shape == ()
+        assert float(params.mass) > 0
+        assert (params.log_on < 0).all()
+        assert (params.log_off < 0).all()
+        np.testing.assert_array_equal(prior.log_odds(params), params.log_on - params.log_off)
+
+
+@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+def test_score_is_finite_and_named(name, rule):
+    prior = PRIORS[name]
+    terms = prior.score(fitted(prior, rule=rule), sums())
+    assert {"z prior", "mass"} <= terms.keys()
+    assert all(isinstance(value, float) and np.isfinite(value) for value in terms.values())
+
+
+@every
+@pytest.mark.parametrize("features", [1, 2, 7])
+def test_update_never_lowers_the_score(name, features):
+    """From any parameters, for any counts, at once and again."""
+    prior, rng = PRIORS[name], np.random.default_rng(features)
+    params = prior.init(features, ROWS)
+    for _ in range(4):
+        given = sums(rng.uniform(0, ROWS, features) * (rng.random(features) < 0.8))
+        before = total(prior, params, given)
+        params = prior.update(params, given, Rule.MEAN, rng)
+        after = total(prior, params, given)
+        assert after >= before - 1e-9 * abs(before)
+        again = prior.update(params, given, Rule.MEAN, rng)
+        assert total(prior, again, given) >= after - 1e-9 * abs(after)
+        assert total(prior, again, given) == pytest.approx(after, rel=1e-6), "solved to convergence"
+
+
+@every
+def test_update_on_empty_sums_is_the_prior(name):
+    prior = PRIORS[name]
+    start = prior.init(4, ROWS)
+    empty = sums(np.zeros(4), 0)
+    found = prior.update(start, empty, Rule.MEAN, np.random.default_rng(0))
+    for field, value in pack(start)[1].items():
+        np.testing.assert_allclose(pack(found)[1][field], value, rtol=1e-12, err_msg=field)
+    terms = prior.score(found, empty)
+    assert sum(terms.values()) == pytest.approx(terms["mass"], abs=1e-10), "no divergence, no data"
+
+
+@every
+def test_more_on_is_more_likely(name):
+    found = fitted(PRIORS[name])
+    order = np.argsort(-ON)
+    odds = PRIORS[name].log_odds(found)[order]
+    assert (np.diff(odds) < 0).all()
+    assert odds[0] > 2
+    assert odds[-1] < -2
+
+
+@every
+def test_features_have_no_order(name):
+    """Permuted counts give permuted answers and the same score."""
+    prior, turn = PRIORS[name], np.array([2, 4, 0, 3, 1])
+    one, two = fitted(prior), fitted(prior, sums(ON[turn]))
+    np.testing.assert_allclose(two.log_on, one.log_on[turn], rtol=1e-6)
+    np.testing.assert_allclose(two.log_off, one.log_off[turn], rtol=1e-6)
+    assert total(prior, two, sums(ON[turn])) == pytest.approx(total(prior, one, sums()), rel=1e-9)
+
+
+@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+def test_update_is_pure(name, rule):
+    prior, given = PRIORS[name], sums()
+    params = fitted(prior, sums(ON[::-1].copy()), rule)
+    for record in (params, given):
+        for value in pack(record)[1].values():
+            value.flags.writeable = False
+    one = prior.update(params, given, rule, np.random.default_rng(7))
+    two = prior.update(params, given, rule, np.random.default_rng(7))
+    for field, value in pack(one)[1].items():
+        np.testing.assert_array_equal(value, pack(two)[1][field], err_msg=field)
+
+
+@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+def test_round_trip(name, rule):
+    params = fitted(PRIORS[name], rule=rule)
+    outline, arrays = pack(params)
+    back = unpack(json.loads(json.dumps(outline)), arrays)
+    assert type(back) is type(params)
+    assert PRIORS[name].score(back, sums()) == PRIORS[name].score(params, sums())
+
+
+@every
+@pytest.mark.parametrize("keep", [[0, 1, 2, 3, 4], [4, 1], [3], [2, 0, 3]])
+def test_select(name, keep):
+    """Parameters of the kept features, in the order asked for."""
+    prior = PRIORS[name]
+    params = fitted(prior)
+    found = prior.select(params, np.array(keep))
+    assert found.log_on.shape == (len(keep),)
+    assert found.tau.shape == (len(keep), 2)
+    assert float(found.mass) == float(params.mass)
+    assert (np.argsort(found.log_on) == np.argsort(params.log_on[keep])).all()
+    assert np.isfinite(total(prior, found, sums(ON[keep])))
+
+
+@every
+def test_select_all_changes_nothing(name):
+    prior = PRIORS[name]
+    params = fitted(prior)
+    found = prior.select(params, np.arange(5))
+    for field, value in pack(params)[1].items():
+        np.testing.assert_allclose(pack(found)[1][field], value, rtol=1e-9, err_msg=field)
+
+
+@every
+def test_samples_are_prevalences(name):
+    prior, rng = PRIORS[name], np.random.default_rng(3)
+    drawn = np.array([prior.sample(6, rng) for _ in range(400)])
+    assert drawn.shape == (400, 6)
+    assert ((drawn >= 0) & (drawn <= 1)).all()
+
+
+def test_mean_number_of_features_of_a_row():
+    """Finite: K (mass / K) / (1 + mass / K). Sticks: sum of (mass / (1 + mass))^k."""
+    rng, mass, features = np.random.default_rng(5), 2.0, 6
+    for prior, expected in (
+        (BetaBernoulli(mass), mass / (1 + mass / features)),
+        (StickBreaking(mass), sum((mass / (1 + mass)) ** k for k in range(1, features + 1))),
+    ):
+        number = np.array([prior.sample(features, rng).sum() for _ in range(4000)])
+        assert abs(number.mean() - expected) < 4 * number.std() / np.sqrt(4000)
