@@ -103,7 +103,8 @@ class Coordinate:
 
     def score(self, params: ModelParams, sums: ModelSums) -> Trace:
         """The objective's terms by name, `objective` (with the IBP tail and the priors of learned
-        variances and mass), `bound` (the report's, without) and the number of active features."""
+        variances and mass), `bound` (the report's, without), the number of active features, and the
+        magnitude to which rounding is relative."""
         model, entries = self.model, sums.entries
         terms = {
             **model.prior.score(params.prior, PriorSums(on=entries.on, rows=sums.observation.rows)),
@@ -114,7 +115,14 @@ class Coordinate:
         objective = sum(terms.values())
         beyond = sum(terms.get(name, 0.0) for name in BEYOND_THE_REPORT)
         active = float((entries.on > ACTIVE).sum())
-        return {"objective": objective, "bound": objective - beyond, "active": active, **terms}
+        size = model.observation.magnitude(params.observation)
+        return {
+            "objective": objective,
+            "bound": objective - beyond,
+            "active": active,
+            "magnitude": size,
+            **terms,
+        }
 
     def additive(self, params: ModelParams) -> bool:
         return self.model.observation.additive(params.observation)

@@ -120,7 +120,7 @@ class Rising:
     """Guard against bugs: the objective is finite and, for a monotone algorithm, never falls.
 
     Never stops a fit; raises when the mathematics cannot be right. `tolerance` is relative
-    to |objective| + cells.
+    to |objective| + cells + the magnitude of what cancels in it.
     """
 
     cells: int
@@ -135,7 +135,7 @@ class Rising:
         if before is None or not self.monotone:
             return None
         fall = before.trace["objective"] - level
-        if fall > self.tolerance * (abs(level) + self.cells):
+        if fall > self.tolerance * (abs(level) + self.cells + now.trace.get("magnitude", 0.0)):
             raise IbpError(
                 f"step {now.step}: the objective fell by {fall:.6g} to {level:.12g}, "
                 "although no step of this algorithm can lower it; this is a bug"

@@ -82,6 +82,10 @@ class Observation(Protocol):
 
     def update(self, params: Any, sums: Any, rule: Rule, rng: np.random.Generator) -> Any: ...
 
+    def magnitude(self, params: Any) -> float:
+        """Size of the largest terms that cancel in the score; its rounding is relative to it."""
+        ...
+
     def score(self, params: Any, sums: Any) -> dict[str, float]: ...
 
     def additive(self, params: Any) -> bool:

@@ -139,6 +139,10 @@ class Gaussian:
         params = replace(params, noise=noise, scale=params.scale * ratio)
         return dictionary.solve(params, [r.rescaled(ratio) for r in rotated])
 
+    def magnitude(self, params: GaussianParams) -> float:
+        """Sum of squares in units of the noise: the size of what cancels in the likelihood (vibp 9.9)."""
+        return float((params.squares / params.noise).sum())
+
     def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
         """Terms of the objective (vibp 2.1, 9.2): likelihood, -KL of the dictionary, missing cells."""
         psi, cells = params.noise, params.cells
