@@ -46,6 +46,9 @@ def struct(cls: type[T]) -> type[T]:
     """Make a frozen record; fields are arrays declared with `dims`, or other records."""
     cls.__post_init__ = _check  # type: ignore[attr-defined]  # the generated __init__ calls only what it sees
     made: Any = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    known = _KINDS.setdefault(made.__name__, made)
+    if known.__module__ != made.__module__:
+        raise TypeError(f"there is a record {made.__name__} in {known.__module__} already")
     _KINDS[made.__name__] = made
     return made  # type: ignore[no-any-return]
 

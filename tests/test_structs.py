@@ -56,9 +56,7 @@ def test_frozen():
 
 
 def test_shapes_are_checked():
-    with pytest.raises(
-        ValueError, match=r"yx has shape \(2,\), expected dims \('feature', 'column'\)"
-    ):
+    with pytest.raises(ValueError, match=r"yx has shape \(2,\), expected dims \('feature', 'column'\)"):
         replace(made(1), yx=np.zeros(2))
     with pytest.raises(ValueError, match=r"least: feature is 3, but 2 in yx"):
         replace(made(1), least=np.zeros(3))
@@ -138,3 +136,10 @@ def test_replace_makes_another_record():
     b = replace(a, rows=np.asarray(9))
     assert (int(a.rows), int(b.rows)) == (1, 9)
     assert b.yx is a.yx
+
+
+def test_a_name_stands_for_one_record_only():
+    """Stored records name their kind, so a second kind of that name would be read as the first."""
+    other = type("Inner", (), {"__module__": "elsewhere"})
+    with pytest.raises(TypeError, match="there is a record Inner in"):
+        struct(other)

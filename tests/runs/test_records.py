@@ -12,13 +12,13 @@ from ibpdist.structs import Array, dims, struct
 
 
 @struct
-class Inner:
+class Kept:
     value: Array = dims("feature")
 
 
 @struct
 class Outer:
-    inner: Inner
+    inner: Kept
     table: Array = dims("row column")
     flag: Array = dims("row")
     number: Array = dims("")
@@ -32,7 +32,7 @@ class Nothing:
 def example(rows=50, dtype=np.float64):
     rng = np.random.default_rng(rows)
     table = rng.normal(size=(rows, 7)).astype(dtype)
-    return Outer(Inner(np.arange(3)), table, table[:, 0] > 0, np.float64(rows))
+    return Outer(Kept(np.arange(3)), table, table[:, 0] > 0, np.float64(rows))
 
 
 def equal(one, other):
@@ -70,7 +70,7 @@ def test_several_records_are_read_one_by_one(tmp_path):
 )
 def test_every_array_comes_back(tmp_path_factory, values):
     path = tmp_path_factory.mktemp("records") / "a.rec"
-    records.write(path, {"x": Inner(values)}, durable=False)
+    records.write(path, {"x": Kept(values)}, durable=False)
     found = records.read(path, "x").value
     assert found.dtype == values.dtype
     assert found.tobytes() == values.tobytes(), "NaN and -0.0 keep their bits"
@@ -103,13 +103,13 @@ def test_a_record_without_arrays(tmp_path):
 
 
 def test_compressible_arrays_are_compressed(tmp_path):
-    records.write(tmp_path / "a.rec", {"x": Inner(np.zeros(1 << 16))})
+    records.write(tmp_path / "a.rec", {"x": Kept(np.zeros(1 << 16))})
     assert (tmp_path / "a.rec").stat().st_size < 1 << 14
 
 
 def test_text_and_objects_are_refused(tmp_path):
     with pytest.raises(TypeError, match="numbers and flags"):
-        records.write(tmp_path / "a.rec", {"x": Inner(np.array(["a"]))})
+        records.write(tmp_path / "a.rec", {"x": Kept(np.array(["a"]))})
     assert list(tmp_path.iterdir()) == []
 
 
