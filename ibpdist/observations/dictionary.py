@@ -68,7 +68,8 @@ def rotations(params: GaussianParams, sums: GaussianSums, family: Family) -> lis
     """Each group of columns in the eigenbasis of its Gram matrix."""
     made = []
     for g, columns in enumerate(_columns(params)):
-        made.append(Rotation.of(columns, sums.gram[g], sums.cross[:, columns], params.scale, family))
+        squares = (params.squares + sums.filled)[columns]
+        made.append(Rotation.of(columns, sums.gram[g], sums.cross[:, columns], squares, params.scale, family))
     return made
 
 

@@ -48,13 +48,16 @@ class Rotation:
     own_spectrum: Float
 
     @classmethod
-    def of(cls, columns: Columns, gram: Float, cross: Float, scale: Float, family: Family) -> Rotation:
+    def of(
+        cls, columns: Columns, gram: Float, cross: Float, squares: Float, scale: Float, family: Family
+    ) -> Rotation:
+        """From Y'Y, Y'x and the sums of squares of x (column)."""
         root = np.sqrt(scale)
         scaled = root[:, None] * gram * root
         e, u = np.linalg.eigh(scaled)
         e = np.maximum(e, 0.0)
         own = (u, e) if family is Family.STRUCTURED else (np.eye(len(root)), np.diagonal(scaled))
-        return cls(columns, root, u, e, (u.T * root) @ cross, *own)
+        return cls(columns, root, u, e, _possible((u.T * root) @ cross, e, squares), *own)
 
     def rescaled(self, ratio: float) -> Rotation:
         """The same when all scales are multiplied by `ratio`."""
@@ -74,3 +77,13 @@ class Rotation:
 
     def basis(self) -> Float:
         return np.asarray(self.root[:, None] * self.own_turn)
+
+
+def _possible(cross: Float, spectrum: Float, squares: Float) -> Float:
+    """Cross products within R_jd^2 <= e_j sum x_d^2 (Cauchy-Schwarz), which rounding can break.
+
+    The mean of a direction is R / (psi + e): where float32 products of rows far from zero lost
+    a small e_j, it grew without limit.
+    """
+    most = np.sqrt(spectrum[:, None] * squares)
+    return np.asarray(np.clip(cross, -most, most))

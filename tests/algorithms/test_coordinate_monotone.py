@@ -123,6 +123,21 @@ def test_infinite_bound_is_below_the_evidence_of_the_buffet(missing, features, r
         assert value > exact - 12 or features == 1, "far below: the objective lost something"
 
 
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("stick_bound", ["convex", "multinomial"])
+def test_report_bound_is_below_the_evidence_of_the_truncated_sticks(weights, missing, stick_bound):
+    """Without the tail the model is that of K sticks (vibp 3.6)."""
+    x, observed, mask = tiny(missing, 3 if weights == "unit" else 2)
+    psi, scale = np.full(2, 0.5), np.full(2, 1.5)
+    exact = ref.log_evidence(x, mask, psi, scale, 1.3, ref.log_p_sticks, weights, nodes=12)
+    alg = algorithm(Case("sticks", weights, missing=missing, **FIXED), 2)
+    alg = replace(alg, model=replace(alg.model, prior=StickBreaking(1.3, stick_bound)))
+    values = [trace["bound"] for trace in fit(alg, chunked(x, observed), 20)[3]]
+    assert max(values) <= exact
+    assert max(values) > exact - 12
+
+
 def test_without_the_tail_the_bound_is_of_another_model():
     """vibp 3.6: for X = 0 in 2 x 3, mass 3, K = 1 the report's bound exceeds the evidence of the buffet."""
     x = np.zeros((2, 3))

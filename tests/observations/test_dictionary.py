@@ -172,3 +172,27 @@ def test_a_gram_matrix_that_rounding_made_indefinite():
     assert (spread > 0).all()
     assert (spread <= params.scale[:, None] * (1 + 1e-12)).all()
     assert (dictionary.residual(found, replace(sums, gram=bad)) >= 0).all()
+
+
+def test_cross_products_that_rounding_made_impossible():
+    """A direction that no row has, but with a cross product: its mean is zero, not R / noise."""
+    params, sums = made(11)
+    none = np.zeros((2, FEATURES, FEATURES))
+    none[:, 0, 0] = 1e8
+    found = solved(params, replace(sums, gram=none, cross=np.full_like(sums.cross, 50.0)))
+    assert (found.mean[1:] == 0).all()
+    np.testing.assert_allclose(found.mean[0], 50.0 / (1e8 + params.noise / params.scale[0]), rtol=1e-10)
+
+
+def test_possible_cross_products_are_left_alone():
+    """Cauchy-Schwarz holds for sums over rows, with equality when a feature explains a column."""
+    rng = np.random.default_rng(12)
+    y = rng.normal(size=(8, FEATURES))
+    x = np.column_stack([y @ rng.normal(size=FEATURES), 3 * y[:, 0], rng.normal(size=(8, 3))])
+    params, sums = made(12)
+    gram, cross = np.stack([y.T @ y] * 2), y.T @ x
+    sums = replace(sums, gram=gram, cross=cross)
+    found = solved(replace(params, squares=(x**2).sum(axis=0)), sums)
+    for d, psi in enumerate(params.noise):
+        exact = np.linalg.solve(gram[0] + psi * np.diag(1 / params.scale), cross[:, d])
+        np.testing.assert_allclose(found.mean[:, d], exact, **CLOSE)
