@@ -62,9 +62,16 @@ def test_the_readme_shows_most_commands() -> None:
     assert set(main.commands) - shown <= {"systems"}
 
 
-def test_the_folders_it_names_exist() -> None:
-    package = Path(ibpdist.__file__).parent
-    named = {row[0].partition("`")[0] for row in table("where | what")}
+def test_what_it_names_exists() -> None:
+    package, root = Path(ibpdist.__file__).parent, Path(__file__).parents[1]
+    named = set(re.findall(r"\b((?:ibpdist|tests)/[\w/.]*\w/?)", README)) | {"requirements.lock", ".ci/run"}
+    assert {"ibpdist/mathematics.md", "ibpdist/catalog.py", "tests/benchmarks/passes.py"} <= named
     for name in named:
-        if name.startswith("ibpdist/"):
-            assert (package / name.removeprefix("ibpdist/")).exists(), name
+        inside = name.startswith("ibpdist/")
+        assert (package / name.removeprefix("ibpdist/") if inside else root / name).exists(), name
+
+
+def test_the_public_names_it_lists_are_all() -> None:
+    listed = README.partition("Also in `ibp`:")[2].partition("\n\n")[0]
+    names = {*re.findall(r"`(\w+)`", listed), *re.findall(r"\bibp\.(\w+)\(", README)}
+    assert names == set(ibpdist.__all__) - {"__version__"}
