@@ -9,8 +9,6 @@ The manifest holds the hash of every file and of itself. Two checkpoints are kep
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ibpdist.errors import StorageError
-from ibpdist.runs import records
+from ibpdist.runs import records, sealed
 
 KEPT = 2
 _ROWS = re.compile(r"rows-(\d+)-(\d+)\.rec")
@@ -52,9 +50,8 @@ class Checkpoints:
         folder = self.folder(step)
         digest = records.write(folder / "params.rec", {"params": params})
         body = {"step": step, "chunks": chunks, "files": {**files, "params.rec": digest}}
-        text = json.dumps({"body": body, "sha256": _hash(body)}, indent=1)
         records.sync_folder(folder)
-        records.replace_file(folder / "manifest.json", [text.encode()])
+        sealed.write(folder / "manifest.json", body)
         records.sync_folder(folder)
         records.sync_folder(self.path)
         for old in self.steps()[KEPT:]:
@@ -118,16 +115,9 @@ class Checkpoints:
 
     def _files(self, step: int) -> dict[str, str]:
         path = self.folder(step) / "manifest.json"
-        try:
-            read = json.loads(path.read_bytes())
-            body = read["body"]
-            whole = read["sha256"] == _hash(body) and body["step"] == step
-        except OSError as error:
-            raise records.storage_error(path, error) from error
-        except (ValueError, KeyError, TypeError):
-            whole = False
-        if not whole:
-            raise StorageError(f"{path}: damaged: it does not match its hash")
+        body = sealed.read(path)
+        if body["step"] != step:
+            raise StorageError(f"{path}: damaged: it is the manifest of step {body['step']}")
         files: dict[str, str] = body["files"]
         for name in files:
             if name != "params.rec":
@@ -140,7 +130,3 @@ def _span(name: str) -> tuple[int, int]:
     if found is None:
         raise StorageError(f"{name}: not the name of a file of rows")
     return int(found[1]), int(found[2])
-
-
-def _hash(body: Any) -> str:
-    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

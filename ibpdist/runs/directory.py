@@ -12,7 +12,6 @@ result.zarr    the result, complete from the moment it has this name; result.jso
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import secrets
 import shutil
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ibpdist.errors import OutputInUse, StorageError
-from ibpdist.runs import events, records
+from ibpdist.runs import events, records, sealed
 from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.events import Events
 from ibpdist.runs.history import RunHistory
@@ -113,10 +112,10 @@ def identity(path: Path) -> dict[str, Any]:
     if not is_run(path):
         raise StorageError(f"{path}: is not a run (run.json is missing); name the directory that fit wrote")
     try:
-        found: dict[str, Any] = json.loads((path / "run.json").read_bytes())
+        found: dict[str, Any] = sealed.read(path / "run.json")
         schema, digest, _ = found["schema"], found["spec"], found["nonce"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise StorageError(f"{path / 'run.json'}: damaged") from None
+    except (KeyError, TypeError):
+        raise StorageError(f"{path / 'run.json'}: damaged: it is not that of a run") from None
     if schema > SCHEMA:
         raise StorageError(
             f"{path}: was written by a newer version (schema {schema}); this one reads {SCHEMA}"
@@ -156,7 +155,7 @@ def _found(path: Path, spec: str, prepare: Prepare) -> None:
     (path / "checkpoints").mkdir()
     records.replace_file(path / "spec.yaml", [spec.encode()])
     body = {"schema": SCHEMA, "nonce": secrets.token_hex(8), "spec": _digest(path / "spec.yaml"), **prepare()}
-    records.replace_file(path / "run.json", [json.dumps(body, indent=1).encode()])
+    sealed.write(path / "run.json", body)
     records.sync_folder(path)
 
 

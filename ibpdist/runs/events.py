@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
@@ -39,7 +40,7 @@ class Events:
             self._number = _mend(self._path)
         self._certain = False
         event = {"number": self._number, "event": kind, "time": round(time.time(), 3), **facts}
-        line = json.dumps(event, allow_nan=True).encode() + b"\n"
+        line = _checked(event) + b"\n"
         try:
             written = self._file.write(line)
             if durable:
@@ -70,13 +71,22 @@ def _lines(path: Path) -> Iterator[Event]:
     for number, line in enumerate(_whole(path)):
         try:
             event = json.loads(line)
-        except ValueError:
-            raise StorageError(f"{path}: line {number + 1} is damaged") from None
-        if not isinstance(event, dict) or event.get("number") != number:
+            whole = _checked({name: value for name, value in event.items() if name != "crc"}) == line
+        except (ValueError, AttributeError):
+            whole = False
+        if not whole:
+            raise StorageError(f"{path}: line {number + 1} is damaged")
+        if event["number"] != number:
             raise StorageError(
                 f"{path}: line {number + 1} is not event {number}; lines are missing or swapped"
             )
         yield event
+
+
+def _checked(event: Event) -> bytes:
+    """An event as JSON, with a check sum of all the rest as its last entry."""
+    text = json.dumps(event, allow_nan=True)
+    return f'{text[:-1]}, "crc": {zlib.crc32(text.encode())}}}'.encode()
 
 
 def _whole(path: Path) -> list[bytes]:

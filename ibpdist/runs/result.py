@@ -26,7 +26,7 @@ from ibpdist.algorithms.sweeps import Snapshot, Stop
 from ibpdist.data._base import Labels, Source
 from ibpdist.engine._base import Engine
 from ibpdist.errors import StorageError
-from ibpdist.runs import records
+from ibpdist.runs import records, sealed
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
 from ibpdist.structs import pack, unpack
 
@@ -72,8 +72,7 @@ def portable(made: xr.DataTree) -> xr.DataTree:
 def publish(run: Path, staged: Path) -> None:
     """Hash the files of a complete result, then rename it into place."""
     shutil.rmtree(run / "result.zarr", ignore_errors=True)
-    text = json.dumps(hashes(staged), indent=0)
-    records.replace_file(run / "result.json", [text.encode()])
+    sealed.write(run / "result.json", hashes(staged))
     staged.rename(run / "result.zarr")
     records.sync_folder(run)
 

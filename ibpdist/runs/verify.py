@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from ibpdist.data.verify import verify_dataset
 from ibpdist.errors import StorageError
-from ibpdist.runs import events, records, result
+from ibpdist.runs import events, records, result, sealed
 from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.directory import identity, is_run
 from ibpdist.runs.events import Event
@@ -94,9 +93,9 @@ def _result(path: Path) -> Iterator[str]:
     if not store.exists():
         return
     try:
-        expected = json.loads(listing.read_bytes())
-    except (OSError, ValueError):
-        yield f"{listing}: missing or damaged, so the result cannot be checked"
+        expected = sealed.read(listing)
+    except StorageError as error:
+        yield f"{error}; so the result cannot be checked"
         return
     found = result.hashes(store)
     yield from (f"{store / name}: is missing" for name in sorted(expected.keys() - found.keys()))

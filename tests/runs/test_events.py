@@ -61,6 +61,13 @@ def test_a_damaged_line_is_named(log):
         events.read(log)
 
 
+def test_a_changed_number_is_found(log):
+    """A flipped bit in a digit is still JSON, and would be a wrong value in the trace."""
+    log.write_bytes(log.read_bytes().replace(b'"objective": 0.2', b'"objective": 0.3'))
+    with pytest.raises(StorageError, match="line 3 is damaged"):
+        events.read(log)
+
+
 def test_a_missing_line_is_named(log):
     lines = log.read_bytes().split(b"\n")
     log.write_bytes(b"\n".join([lines[0], *lines[2:]]))

@@ -70,6 +70,9 @@ class Toy:
         noise = draws.generator("centre").normal(size=(self.features, mean.size))
         return ToyParams(mean + spread * noise, np.full(self.features, 1 / self.features))
 
+    def adopt(self, params, survey):
+        return params
+
     def start(self, chunk, params, draws):
         share = draws.uniform("share", chunk.start, chunk.rows, self.features).T
         return ToyLocal(share / share.sum(1, keepdims=True))
@@ -96,6 +99,9 @@ class Toy:
         weight = on / on.sum()
         fit, active = float(sums.fit), float((sums.on > 0.5).sum())
         return ToyParams(centre, weight), {"objective": fit, "bound": fit, "active": active}
+
+    def additive(self, params):
+        return False
 
     def monotone(self):
         return False

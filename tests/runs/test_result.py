@@ -1,0 +1,144 @@
+"""Results as trees: complete or absent, lazy rows, and parameters to go on from."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+from ibpdist.errors import StorageError
+from ibpdist.runs import result, sealed
+from ibpdist.runs.drive import drive
+from ibpdist.runs.result import hashes, is_complete, open_result, params_of
+from tests.support.toy import MemorySource, Toy, blobs, save_blobs, serial_engine, toy_run, toy_spec
+
+
+@pytest.fixture
+def run(tmp_path):
+    made, job = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs())))
+    drive(made, job, serial_engine(made.path, job))
+    made.close()
+    return made.path
+
+
+def test_groups_and_dims(run):
+    found = open_result(run)
+    assert set(found.children) == {"params", "rows", "trace", "state"}
+    assert found["params"]["mean"].dims == ("feature", "column")
+    assert found["rows"]["z"].dims == ("row", "feature")
+    assert found["rows"]["z"].shape == (230, 3)
+    assert found["trace"]["objective"].dims == ("step",)
+    assert found["trace"]["step"].values.tolist() == list(range(1, 13))
+
+
+def test_attributes_say_where_it_comes_from(run):
+    attrs = open_result(run).attrs
+    assert attrs["system"] == "toy"
+    assert attrs["truncation"] == 3
+    assert attrs["seed"] == "7"
+    assert attrs["rows"] == 230
+    assert attrs["chunk_rows"] == 10
+    assert attrs["stop"] == "step limit"
+    assert attrs["stopped"] == "stopped at the limit of 12 steps"
+    assert attrs["fingerprint"] == blobs().fingerprint
+    assert "truncation: 3" in attrs["spec"]
+    assert json.loads(attrs["versions"])["numpy"] == np.__version__
+    assert all(lib["architecture"] for lib in json.loads(attrs["blas"]))
+    assert not {"nonce", "schema"} & set(attrs)
+
+
+def test_features_of_rows_are_in_the_order_of_the_parameters(run):
+    found = open_result(run)
+    share = found["rows"]["z"].mean("row").values
+    assert np.allclose(share, found["params"]["prevalence"].values)
+    assert (np.diff(share) <= 0).all()
+
+
+def test_rows_are_chunked_as_the_data_and_lazy(run):
+    array = zarr.open_array(run / "result.zarr", path="rows/z", mode="r")
+    assert array.chunks == (10, 3)
+    assert array.nchunks_initialized == 23
+    assert open_result(run)["rows"]["z"].chunks[0] == (10,) * 23
+
+
+def test_opens_with_plain_xarray(run):
+    found = xr.open_zarr(run / "result.zarr", group="rows", consolidated=False)
+    assert found["z"].shape == (230, 3)
+
+
+def test_opens_by_either_name(run):
+    assert open_result(run / "result.zarr").identical(open_result(str(run)))
+
+
+def test_parameters_come_back_bit_for_bit(run):
+    from ibpdist.runs.checkpoint import Checkpoints
+
+    found, kept = params_of(open_result(run)), Checkpoints(run).params(12)
+    assert np.array_equal(found.centre, kept.centre)
+    assert np.array_equal(found.weight, kept.weight)
+    assert type(found) is type(kept)
+
+
+def test_a_tree_without_parameters_is_refused():
+    with pytest.raises(StorageError, match="no parameters to go on from"):
+        params_of(xr.DataTree())
+
+
+def test_unfinished_and_foreign_are_told_apart(run, tmp_path):
+    import shutil
+
+    shutil.rmtree(run / "result.zarr")
+    assert not is_complete(run)
+    with pytest.raises(StorageError, match="is not finished; go on with resume"):
+        open_result(run)
+    with pytest.raises(StorageError, match="is not a run"):
+        open_result(tmp_path)
+
+
+def test_a_result_that_cannot_be_read_names_verify(run):
+    (run / "result.zarr" / "zarr.json").write_text("{")
+    with pytest.raises(StorageError, match="check it with verify"):
+        open_result(run)
+
+
+def test_a_crash_while_writing_leaves_none(run, tmp_path, monkeypatch):
+    other, job = toy_run(tmp_path / "other", toy_spec(save_blobs(tmp_path / "y.npy", blobs())))
+    plain = result.publish
+    monkeypatch.setattr(result, "publish", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        drive(other, job, serial_engine(other.path, job))
+    assert not is_complete(other.path)
+    monkeypatch.setattr(result, "publish", plain)
+    drive(other, job, serial_engine(other.path, job))
+    assert hashes(other.path / "result.zarr").keys() == hashes(run / "result.zarr").keys()
+    other.close()
+
+
+def test_the_listing_covers_every_file(run):
+    listed = sealed.read(run / "result.json")
+    assert listed == hashes(run / "result.zarr")
+    assert {"zarr.json", "rows/z/c/0/0", "params/mean/zarr.json"} <= set(listed)
+
+
+class Labelled(MemorySource):
+    """A source with labels and a covariate."""
+
+    def row_coords(self, index):
+        start, stop = self.bounds(index)
+        return {"row": np.array([f"cell {n}" for n in range(start, stop)]), "age": np.arange(start, stop)}
+
+    def column_coords(self):
+        return {"column": np.array([f"gene {n}" for n in range(self.columns)])}
+
+
+def test_labels_are_kept_to_the_end(tmp_path):
+    made, job = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs())))
+    job = type(job)(job.spec, Toy(), Labelled(job.source.x, job.source.width))
+    drive(made, job, serial_engine(made.path, job))
+    made.close()
+    found = open_result(made.path)
+    assert [str(label) for label in found["rows"]["row"].values[[0, 229]]] == ["cell 0", "cell 229"]
+    assert found["rows"]["age"].values.tolist() == list(range(230))
+    assert [str(label) for label in found["params"]["column"].values] == [f"gene {n}" for n in range(5)]
+    assert "z" in found["rows"].sel(row="cell 17").to_dataset()

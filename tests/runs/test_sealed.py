@@ -1,0 +1,45 @@
+"""Small files that know whether they are as they were written."""
+
+import pytest
+
+from ibpdist.errors import StorageError
+from ibpdist.runs import sealed
+
+
+@pytest.mark.parametrize("body", [{}, [1, 2.5, "x"], {"b": 1, "a": {"deep": None}}, "text", 0.1 + 0.2])
+def test_round_trip(tmp_path, body):
+    sealed.write(tmp_path / "a.json", body)
+    assert sealed.read(tmp_path / "a.json") == body
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_every_flipped_bit_is_found(tmp_path):
+    path = tmp_path / "a.json"
+    sealed.write(path, {"step": 10, "files": {"rows": "ab", "level": 0.25}})
+    raw = path.read_bytes()
+    for at in range(len(raw)):
+        for bit in range(8):
+            flipped = bytearray(raw)
+            flipped[at] ^= 1 << bit
+            path.write_bytes(flipped)
+            try:
+                found = sealed.read(path)
+            except StorageError as error:
+                assert "a.json: damaged" in str(error)  # noqa: PT017
+            else:
+                assert found == {"step": 10, "files": {"rows": "ab", "level": 0.25}}, "white space at most"
+
+
+def test_every_truncation_is_found(tmp_path):
+    path = tmp_path / "a.json"
+    sealed.write(path, {"step": 10})
+    raw = path.read_bytes()
+    for length in range(len(raw)):
+        path.write_bytes(raw[:length])
+        with pytest.raises(StorageError, match="damaged"):
+            sealed.read(path)
+
+
+def test_missing(tmp_path):
+    with pytest.raises(StorageError, match="No such file"):
+        sealed.read(tmp_path / "none.json")

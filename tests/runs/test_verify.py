@@ -1,0 +1,168 @@
+"""Verification finds every damage to every file of a run, and nothing in a sound one."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from ibpdist.errors import StorageError
+from ibpdist.runs import events
+from ibpdist.runs.directory import RunDirectory
+from ibpdist.runs.drive import drive
+from ibpdist.runs.events import Events
+from ibpdist.runs.verify import verify
+from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sound")
+    spec = toy_spec(save_blobs(folder / "x.npy", blobs(rows=60)), steps=4, checkpoint=2)
+    run, job = toy_run(folder / "run", spec)
+    drive(run, job, serial_engine(run.path, job))
+    run.close()
+    return run.path
+
+
+@pytest.fixture
+def run(sound, tmp_path):
+    return shutil.copytree(sound, tmp_path / "run")
+
+
+def files_of(sound):
+    return sorted(p.relative_to(sound) for p in sound.rglob("*") if p.is_file())
+
+
+def test_a_sound_run_has_no_problems(run):
+    assert verify(run) == []
+    assert verify(str(run)) == []
+
+
+def test_a_run_under_way_has_none_either(run):
+    held = RunDirectory.open(run)
+    (run / "params" / "00000009.rec.ab.partial").write_bytes(b"being written")
+    assert verify(run) == []
+    held.close()
+    (problem,) = verify(run)
+    assert "left by a process that was killed" in problem
+
+
+def test_every_file_with_a_flipped_bit_is_named(sound, run):
+    rng = np.random.default_rng(0)
+    for name in files_of(sound):
+        raw = (sound / name).read_bytes()
+        for at in rng.integers(len(raw), size=3):
+            flipped = bytearray(raw)
+            flipped[at] ^= 1 << int(rng.integers(8))
+            (run / name).write_bytes(flipped)
+            if name.name == "events.jsonl" and flipped[-1] != raw[-1]:
+                continue  # an unfinished last line is legal
+            assert any(name.name in problem for problem in verify(run)), (name, at)
+        (run / name).write_bytes(raw)
+    assert verify(run) == []
+
+
+def test_every_missing_file_is_named(sound, run):
+    for name in files_of(sound):
+        if name.parts[0] == "params":
+            continue  # older ones are removed by the run itself
+        (run / name).unlink()
+        if name.name == "manifest.json":
+            assert not [p for p in verify(run) if "rows-" in p], "it is then no checkpoint"
+        else:
+            assert verify(run), name
+        shutil.copy(sound / name, run / name)
+
+
+def test_a_foreign_file_in_the_result_is_named(run):
+    (run / "result.zarr" / "rows" / "extra").write_text("x")
+    assert verify(run) == [f"{run}/result.zarr/rows/extra: does not belong to the result"]
+
+
+def test_swapped_chunks_are_found(run):
+    one, other = (run / "result.zarr/rows/z/c" / n / "0" for n in "01")
+    a, b = one.read_bytes(), other.read_bytes()
+    one.write_bytes(b)
+    other.write_bytes(a)
+    assert len(verify(run)) == 2
+
+
+def rewrite(run, change):
+    """The log with its events changed and numbered anew."""
+    kept = change(events.read(run / "events.jsonl"))
+    (run / "events.jsonl").unlink()
+    log = Events(run / "events.jsonl")
+    for event in kept:
+        facts = {
+            name: value for name, value in event.items() if name not in ("number", "time", "event", "crc")
+        }
+        log.add(event["event"], durable=False, **facts)
+    log.close()
+
+
+def test_a_step_that_is_missing_from_the_log(run):
+    rewrite(run, lambda read: [e for e in read if e.get("step") != 2 or e["event"] != "step"])
+    assert any("step 3 where 2 was due" in problem for problem in verify(run))
+
+
+def test_a_step_twice_without_a_resume(run):
+    rewrite(run, lambda read: [e for e in read for _ in range(1 + (e["event"] == "step"))])
+    assert any("where" in problem for problem in verify(run))
+
+
+def test_a_checkpoint_the_log_does_not_know(run):
+    rewrite(
+        run,
+        lambda read: [e for e in read if e["event"] not in ("saving", "checkpoint") or e["step"] != 2],
+    )
+    assert verify(run) == [f"{run}/events.jsonl: does not know the checkpoint of step 2"]
+
+
+def test_killed_between_commit_and_log_is_legal(run):
+    def cut(read):
+        at = next(n for n, e in enumerate(read) if e["event"] == "checkpoint" and e["step"] == 4)
+        return read[:at]
+
+    rewrite(run, cut)
+    shutil.rmtree(run / "result.zarr")
+    assert verify(run) == []
+
+
+def test_a_resume_begins_anew_in_the_log(run):
+    log = Events(run / "events.jsonl")
+    log.add("begin", step=2)
+    for step in (3, 4):
+        log.add("step", step=step, terms={})
+    log.close()
+    assert verify(run) == []
+
+
+def test_restarts_are_verified_too(run):
+    shutil.copytree(run, run / "restarts" / "000", ignore=shutil.ignore_patterns("restarts"))
+    assert verify(run) == []
+    (run / "restarts" / "000" / "params" / "00000000.rec").write_bytes(b"")
+    (problem,) = verify(run)
+    assert "restarts/000/params/00000000.rec" in problem
+
+
+def test_the_spec_is_part_of_the_run(run):
+    (run / "spec.yaml").write_text("data: other\n")
+    (problem,) = verify(run)
+    assert "was changed after the run began" in problem
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(StorageError, match="does not exist"):
+        verify(tmp_path / "none")
+
+
+def test_neither_run_nor_dataset(tmp_path):
+    with_problems = verify_or_error(tmp_path)
+    assert "not a dataset" in with_problems
+
+
+def verify_or_error(path):
+    try:
+        return " ".join(verify(path))
+    except StorageError as error:
+        return str(error)
