@@ -13,6 +13,7 @@ from ibpdist.algorithms.sweeps import Converged, Rising, Rule, StepLimit, tolera
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.errors import InputError
+from ibpdist.observations.tiles import tile_rows
 from ibpdist.spec import FitSpec
 
 
@@ -35,8 +36,8 @@ class Job:
         """What a result says about where it comes from; records as JSON."""
         said = {name: _plain(value) for name, value in facts.items()}
         own = {"system": self.spec.system, "truncation": self.spec.truncation, "seed": str(self.spec.seed)}
-        tile = getattr(self.algorithm, "tile", None)
-        return {"spec": self.spec.dump(), **own, **said} | ({} if tile is None else {"tile": int(tile)})
+        tile = tile_rows(self.source.columns, self.source.dtype.itemsize)
+        return {"spec": self.spec.dump(), **own, **said, "tile": tile}
 
 
 def job_of(spec: FitSpec, source: Source | None = None) -> Job:
