@@ -75,7 +75,7 @@ FIXED = {"noise": 0.5, "scale": 1.5, "mass": 1.3}
 def reached(case, x, observed, features):
     """The best objective of three starts."""
     alg = algorithm(case, features)
-    return max(fit(alg, chunked(x, observed), 40, seed)[3][-1]["objective"] for seed in range(2))
+    return max(fit(alg, chunked(x, observed), 25, seed)[3][-1]["objective"] for seed in range(2))
 
 
 def tiny(missing, rows=3):

@@ -132,7 +132,20 @@ def every_cell_counts(monkeypatch):
     monkeypatch.setattr(gaussian.Gaussian, "_draw_variances", wrong)
 
 
+def odds_off(monkeypatch):
+    """log pi in place of log pi - log(1 - pi)."""
+    monkeypatch.setattr(beta_bernoulli.BetaBernoulli, "log_odds", lambda self, params: params.log_on)
+
+
+def old_dictionary(monkeypatch):
+    """The dictionary is not drawn again: the mean of its conditional is taken."""
+    right = dictionary.draw
+    monkeypatch.setattr(dictionary, "draw", lambda params, rng: replace(right(params, rng), mean=params.mean))
+
+
 WRONG = [
+    (odds_off, "lg fixed"),
+    (old_dictionary, "fa fixed"),
     (count_off, "lg fixed"),
     (wide_dictionary, "lg fixed"),
     (factorised_dictionary, "lg crowded"),

@@ -52,8 +52,8 @@ def test_exact_posterior(weights, masked, inner):
 
 @pytest.mark.slow
 def test_a_wrong_weight_is_caught(monkeypatch):
-    """Weights of half the variance: the same comparison fails."""
-    monkeypatch.setattr(Normal, "respond", lambda self: respond.Normal(2.0))
+    """Weights of a sixth of the variance: the same comparison fails."""
+    monkeypatch.setattr(Normal, "respond", lambda self: respond.Normal(6.0))
     assert farthest("normal", False, 12_000) > 6
 
 
