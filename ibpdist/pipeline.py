@@ -49,7 +49,7 @@ def fit(
     rtol: float | None = None,
     inner: int | None = None,
     restarts: int | None = None,
-    holdout: float | None = None,
+    holdout: float | str | None = None,
     checkpoint: int | None = None,
     start: str | Path | xr.DataTree | None = None,
     workers: int | None = None,
@@ -90,7 +90,7 @@ def fit(
     if run is not None:
         return _with_run(job, raw, Path(run), place, first, progress, overwrite)
     with tempfile.TemporaryDirectory(prefix="ibpdist-") as folder:
-        return _with_run(job, raw, Path(folder) / "run", place, first, progress, False).load()
+        return result.load(_with_run(job, raw, Path(folder) / "run", place, first, progress, False))
 
 
 def resume(

@@ -25,6 +25,7 @@ LARGEST_FILE = 1 << 20
 _POSITIVE = ("mass", "noise", "scale", "concentration")
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,999})\Z")
 _FLOAT = re.compile(r"([-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z")
+_RECIPE = re.compile(r"(cells|rows)(:.*)?\Z")
 _NOT_RESULT = {"data", "checkpoint"}
 Lines = dict[tuple[str, ...], int]
 
@@ -46,7 +47,20 @@ def _setting(value: object) -> object:
     raise ValueError("a setting is a finite number, true, false or a word")
 
 
+def _holdout(value: object) -> object:
+    if isinstance(value, str):
+        if not _RECIPE.match(value):
+            raise ValueError("expected a share of the columns, or a recipe that begins with cells or rows")
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError("expected finite number")
+    if not 0 <= value < 1:
+        raise ValueError("expected less than 1" if value >= 1 else "expected 0 or greater")
+    return float(value)
+
+
 Setting = Annotated[Any, BeforeValidator(_setting)]
+Holdout = Annotated[float | str, BeforeValidator(_holdout)]
 
 
 class FitSpec(BaseModel):
@@ -55,8 +69,9 @@ class FitSpec(BaseModel):
     `truncation` is K, the number of features provided. `seed` is any integer from 0 on.
     `rtol` is the relative gain of the objective at which a fit stops, `steps` the limit.
     `inner` sweeps over the features are made in a step. `holdout` is the share of the columns
-    hidden in the last half of the rows. `checkpoint` is the number of steps between
-    checkpoints; it does not change the result. `set` holds the settings of the system.
+    hidden in the last half of the rows, or a recipe such as `rows:share=0.1` (data/splits.py).
+    `checkpoint` is the number of steps between checkpoints; it does not change the result. `set`
+    holds the settings of the system.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
@@ -69,7 +84,7 @@ class FitSpec(BaseModel):
     rtol: float = Field(default=1e-6, ge=0, lt=1)
     inner: int = Field(default=1, gt=0)
     restarts: int = Field(default=1, gt=0)
-    holdout: float = Field(default=0.0, ge=0, lt=1)
+    holdout: Holdout = 0.0
     checkpoint: int = Field(default=10, gt=0)
     set: dict[str, Setting] = Field(default_factory=dict)
 

@@ -73,6 +73,8 @@ def test_a_spec_does_not_change() -> None:
         ("inner: -1", "line 10: inner: expected greater than 0, got -1"),
         ("restarts: 0", "line 10: restarts: expected greater than 0, got 0"),
         ("holdout: 1", "line 10: holdout: expected less than 1, got 1"),
+        ("holdout: -0.1", "line 10: holdout: expected 0 or greater, got -0.1"),
+        ("holdout: some", "line 10: holdout: expected a share of the columns, or a recipe"),
         ("holdout: .nan", "line 10: holdout: expected finite number, got nan"),
         ("inner: &a 2", "line 10: anchors are not read"),
         ("inner: *a", "line 10: anchors are not read"),

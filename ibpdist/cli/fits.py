@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, memory, overwrite, settings, talk, where
+from ibpdist.cli._options import COUNT, SEED, given, memory, number_or_word, overwrite, settings, talk, where
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping
 
@@ -26,8 +26,9 @@ from ibpdist.progress import stepping
 @click.option("--restarts", type=COUNT, help="Starts; the best bound is kept.")
 @click.option(
     "--holdout",
-    type=click.FloatRange(0, 1, max_open=True),
-    help="Share of the columns to hide in half of the rows, for `evaluate`.",
+    metavar="SHARE|RECIPE",
+    callback=number_or_word,
+    help="Share of the columns to hide in half of the rows, or rows:share=0.1; for `evaluate`.",
 )
 @click.option("--checkpoint", type=COUNT, help="Steps from one checkpoint to the next.")
 @click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")

@@ -192,21 +192,25 @@ def _number(scored: xr.Dataset, estimate: str) -> str:
 
 def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
     """The data of the fit, and as hidden cells those that it did not see."""
-    from ibpdist.data.splits import held
+    from ibpdist.data.splits import HeldRows, as_split, describe
 
     spec = spec_of(result)
     if not spec.holdout:
         raise UsageError("the fit saw every cell, so none is held out; give new rows, or fit with a holdout")
     source = source_of(spec.data if data is None else data, int(result["params"].sizes["column"]))
-    seen = held(source, spec.holdout)
+    split = as_split(spec.holdout)
+    seen = split.train(source)
     if seen.fingerprint != result.attrs["fingerprint"]:
         raise InputError("these are not the data of the fit: their fingerprints differ", file=spec.data)
+    if isinstance(split, HeldRows):
+        rows = split.test(source)
+        return rows, columns_visible("even", rows.columns)
 
     def cells(chunk: Chunk) -> tuple[Mask, Mask]:
         visible = _observed(seen.read(chunk.index))
         return visible, _observed(chunk) & ~visible
 
-    return source, Protocol(cells, f"{spec.holdout:g} of the columns hidden in the last half of the rows")
+    return source, Protocol(cells, f"cells held out from the fit ({describe(split)})")
 
 
 def _observed(chunk: Chunk) -> Mask:

@@ -85,5 +85,5 @@ def _possible(cross: Float, spectrum: Float, squares: Float) -> Float:
     The mean of a direction is R / (psi + e): where float32 products of rows far from zero lost
     a small e_j, it grew without limit.
     """
-    most = np.sqrt(spectrum[:, None] * squares)
-    return np.asarray(np.clip(cross, -most, most))
+    most = np.outer(np.sqrt(spectrum), np.sqrt(squares))
+    return np.clip(cross, -most, most, out=cross)

@@ -93,7 +93,7 @@ def fit(
 def _noise(groups: Sequence[Levels], level: Float, data: Evidence, one: bool) -> Float:
     if one:
         misfit = np.maximum(data.squares.sum() - sum(g.explained(level) for g in groups), 0.0)
-        return np.asarray((np.maximum(misfit, 0.0) + PSEUDO * data.at) / (data.cells.sum() + PSEUDO))
+        return np.asarray((misfit + PSEUDO * data.at) / (data.cells.sum() + PSEUDO))
     misfit = data.squares.copy()
     for g in groups:
         misfit[g.columns] -= g.explained(level[g.columns])

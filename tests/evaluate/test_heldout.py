@@ -7,7 +7,7 @@ from scipy.stats import norm
 
 import ibpdist as ibp
 from ibpdist.data.arrays import ArrayData
-from ibpdist.data.splits import held
+from ibpdist.data.splits import as_split, held
 from ibpdist.data.synthetic import synthesise, synthetic
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.exact import enumerable, exact
@@ -237,9 +237,23 @@ def test_cells_held_out_from_the_fit_are_scored_from_those_it_saw(tmp_path):
     )
     assert (found.cells[:150] == 0).all()
     assert (found.cells[150:] > 0).all()
-    assert "last half" in found.attrs["protocol"]
+    assert "held out from the fit (cells:" in found.attrs["protocol"]
     best = score(truth_of(synthetic("images", 300, seed=4)), store, columns_visible("even", 36))
     assert abs(float(found.score[0]) - float(best.score[0])) < 0.08
+
+
+def test_rows_held_out_from_the_fit_are_scored_as_new_rows(tmp_path):
+    store = synthesise("images", tmp_path / "a.zarr", rows=300, seed=4, chunk_rows=64)
+    recipe = "rows:share=0.2,seed=3"
+    options = {"system": "lg-vi-finite", "K": 6, "seed": 2, "restarts": 2, "holdout": recipe}
+    result = ibp.fit(store, **options)
+    split = as_split(recipe)
+    assert result["rows"].sizes["row"] == split.train(store).rows < 300
+    found = evaluate(result, store, visible="fitted")
+    assert found.attrs["protocol"].startswith("even columns")
+    assert found.sizes["row"] == split.test(store).rows
+    expected = evaluate(result, split.test(store))
+    np.testing.assert_array_equal(found.row_score, expected.row_score)
 
 
 def test_the_data_of_a_fit_in_memory_are_given(tmp_path):
