@@ -62,6 +62,6 @@ def choose(run: Path, count: int) -> None:
     staged = run / "result.zarr.partial"
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(folder(run, at) / "result.zarr", staged)
-    made = result.portable(xr.DataTree(table(results).assign_attrs(chosen=at)))
-    made.to_dataset().to_zarr(staged, group="restarts", mode="w", consolidated=False)
+    made = xr.DataTree(table(results).assign_attrs(chosen=at))
+    result.store(xr.DataTree(children={"restarts": made}), staged, mode="a")
     result.publish(run, staged)

@@ -16,14 +16,16 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from ibpdist.algorithms._base import Named, Parallel, Params
 from ibpdist.algorithms.sweeps import Snapshot, Stop
 from ibpdist.data._base import Labels, Source
+from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.errors import StorageError
 from ibpdist.runs import records, sealed
@@ -57,16 +59,28 @@ def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending
     shutil.rmtree(staged, ignore_errors=True)
     made = _without_rows(algorithm, source, ending)
     made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
-    portable(made).to_zarr(staged, mode="w-", consolidated=False)
+    store(made, staged)
     lay_out(engine, source, ending.last.step, staged)
     for _ in engine.each(WRITE, ending.last.step, str(staged)):
         pass
     publish(run, staged)
 
 
-def portable(made: xr.DataTree) -> xr.DataTree:
-    """Text as strings of any length, the only kind that Zarr version 3 defines."""
-    return xr.map_over_datasets(_strings, made)
+def store(made: xr.DataTree, path: Path, mode: Literal["w-", "a"] = "w-") -> None:
+    """Write a tree: every chunk with a check sum, text as strings of any length, the only kind that
+    Zarr version 3 defines."""
+    written = xr.map_over_datasets(_strings, made)
+    encoding = {
+        node.path: {name: {"compressors": _codecs(values.dtype)} for name, values in node.variables.items()}
+        for node in written.subtree
+    }
+    written.to_zarr(path, mode=mode, encoding=encoding, consolidated=False)
+
+
+def load(made: xr.DataTree) -> xr.DataTree:
+    """A tree with all of its arrays in memory."""
+    loaded: xr.DataTree = xr.map_over_datasets(xr.Dataset.load, made)
+    return loaded
 
 
 def publish(run: Path, staged: Path) -> None:
@@ -94,6 +108,7 @@ def open_result(run: str | Path) -> xr.DataTree:
     if not store.is_dir():
         what = "is not finished; go on with resume" if (path / "run.json").is_file() else "is not a run"
         raise StorageError(f"{path}: {what}")
+    _refuse_missing(store)
     try:
         return xr.open_datatree(store, engine="zarr", chunks={}, consolidated=False)
     except (OSError, ValueError, KeyError) as error:
@@ -129,6 +144,20 @@ def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.Dat
         "stopped": ending.stop.reason,
     }
     return made
+
+
+def _refuse_missing(store: Path) -> None:
+    """To Zarr a chunk that is not there is one of fill values."""
+    listing = store.with_name("result.json")
+    if not listing.exists():  # a result that was copied to another place
+        return
+    missing = [name for name in sealed.read(listing) if not (store / name).is_file()]
+    if missing:
+        raise StorageError(f"{store / missing[0]}: is missing; take the result from a copy, or fit again")
+
+
+def _codecs(dtype: np.dtype[Any]) -> list[Any]:
+    return zarr_codecs(dtype.itemsize) if dtype.kind in "biuf" else [ZstdCodec(level=3), Crc32cCodec()]
 
 
 def _trace(trace: Trace) -> xr.Dataset:

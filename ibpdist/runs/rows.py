@@ -11,6 +11,7 @@ import zarr
 
 from ibpdist.algorithms._base import Named
 from ibpdist.data._base import Labels, Source
+from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.engine.threads import one_thread
 from ibpdist.engine.work import Workbench
@@ -52,6 +53,7 @@ def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
             shape=(source.rows, *values.shape[1:]),
             chunks=(height, *(max(1, size) for size in values.shape[1:])),
             dtype=values.dtype,
+            compressors=zarr_codecs(values.dtype.itemsize),
             fill_value=np.nan if values.dtype.kind == "f" else 0,
             dimension_names=list(dims),
             config={"write_empty_chunks": True},

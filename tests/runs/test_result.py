@@ -1,6 +1,7 @@
 """Results as trees: complete or absent, lazy rows, and parameters to go on from."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import zarr
 from ibpdist.errors import StorageError
 from ibpdist.runs import result, sealed
 from ibpdist.runs.drive import drive
-from ibpdist.runs.result import hashes, is_complete, open_result, params_of
+from ibpdist.runs.result import hashes, is_complete, load, open_result, params_of
 from tests.support.toy import MemorySource, Toy, blobs, save_blobs, serial_engine, toy_run, toy_spec
 
 
@@ -86,8 +87,6 @@ def test_a_tree_without_parameters_is_refused():
 
 
 def test_unfinished_and_foreign_are_told_apart(run, tmp_path):
-    import shutil
-
     shutil.rmtree(run / "result.zarr")
     assert not is_complete(run)
     with pytest.raises(StorageError, match="is not finished; go on with resume"):
@@ -100,6 +99,43 @@ def test_a_result_that_cannot_be_read_names_verify(run):
     (run / "result.zarr" / "zarr.json").write_text("{")
     with pytest.raises(StorageError, match="check it with verify"):
         open_result(run)
+
+
+def test_a_missing_chunk_is_named_not_filled(run):
+    (run / "result.zarr" / "rows" / "z" / "c" / "4" / "0").unlink()
+    with pytest.raises(StorageError, match=r"rows/z/c/4/0: is missing"):
+        open_result(run)
+
+
+def test_a_damaged_chunk_is_an_error_not_a_value(run):
+    rng = np.random.default_rng(0)
+    chunks = [p for p in (run / "result.zarr").rglob("*") if p.is_file() and "/c/" in p.as_posix()]
+    scalars = [p for p in (run / "result.zarr").rglob("c") if p.is_file()]
+    assert len(chunks) > 25
+    for file in [*rng.choice(chunks, 12), *scalars]:
+        raw = file.read_bytes()
+        flipped = bytearray(raw)
+        flipped[rng.integers(len(raw))] ^= 1 << int(rng.integers(8))
+        file.write_bytes(flipped)
+        with pytest.raises((RuntimeError, ValueError, StorageError)):
+            load(open_result(run))
+        file.write_bytes(raw)
+    load(open_result(run))
+
+
+def test_a_result_can_be_copied_away(run, tmp_path):
+    copied = shutil.copytree(run / "result.zarr", tmp_path / "copy" / "result.zarr")
+    assert open_result(copied).identical(open_result(run))
+
+
+def test_loading_gets_every_array(run):
+    found = load(open_result(run))
+    shutil.rmtree(run / "result.zarr")
+    assert found.attrs["system"] == "toy"
+    for node in found.subtree:
+        for values in node.variables.values():
+            assert values.chunks is None
+    assert np.isfinite(found["rows"]["z"].values).all()
 
 
 def test_a_crash_while_writing_leaves_none(run, tmp_path, monkeypatch):
