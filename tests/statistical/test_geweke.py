@@ -47,7 +47,7 @@ def run(joint, chains, monkeypatch, steps=STEPS):
 
 
 def worst(found):
-    name = max(found, key=lambda key: abs(found[key]))
+    name = max(found, key=lambda key: abs(np.nan_to_num(found[key])))
     return f"{name}: z = {found[name]:.1f}", abs(found[name])
 
 
@@ -55,6 +55,7 @@ def worst(found):
 def test_sampler_in_short(name, monkeypatch):
     """A few hundred chains: catches gross faults every day."""
     found = run(SYSTEMS[name], 300, monkeypatch, steps=4)
+    assert np.isfinite(list(found.values())).all(), found
     said, size = worst(found)
     assert size < PASS, said
 
@@ -63,6 +64,7 @@ def test_sampler_in_short(name, monkeypatch):
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_sampler(name, monkeypatch):
     found = run(SYSTEMS[name], CHAINS, monkeypatch)
+    assert np.isfinite(list(found.values())).all(), found
     said, size = worst(found)
     assert size < PASS, said
 
