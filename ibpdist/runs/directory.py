@@ -57,9 +57,10 @@ class RunDirectory:
             raise records.storage_error(path, error) from error
         lock = Lock(path / "lock")
         try:
-            _make_room(path, overwrite)
-            _found(path, spec, prepare)
-            return cls(path, lock)
+            with records.storage_errors(path):
+                _make_room(path, overwrite)
+                _found(path, spec, prepare)
+                return cls(path, lock)
         except BaseException:
             lock.release()
             if new:

@@ -12,7 +12,7 @@ from ibpdist.algorithms._base import Params
 from ibpdist.algorithms.sweeps import Rule, Snapshot, Stop, sweeps, until
 from ibpdist.engine._base import SAVE, Engine
 from ibpdist.errors import StorageError
-from ibpdist.runs import events, result
+from ibpdist.runs import events, records, result
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
 
@@ -25,6 +25,13 @@ def drive(
     run: RunDirectory, job: Job, engine: Engine, progress: Progress | None = None, first: Params | None = None
 ) -> None:
     """Finish a run, new or interrupted; `first` are parameters of another fit to begin a new one with."""
+    with records.storage_errors(run.path):
+        _drive(run, job, engine, progress, first)
+
+
+def _drive(
+    run: RunDirectory, job: Job, engine: Engine, progress: Progress | None, first: Params | None
+) -> None:
     begin = _begin(run)
     step = begin[0] if begin else 0
     terms = events.trace(events.read(run.path / "events.jsonl"), step)

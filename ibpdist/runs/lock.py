@@ -30,9 +30,11 @@ class Lock:
         """Remove the file while it is still held, so that nobody locks a file without a name."""
         if self._handle < 0:
             return
-        self.path.unlink(missing_ok=True)
-        os.close(self._handle)
-        self._handle = -1
+        handle, self._handle = self._handle, -1
+        try:
+            self.path.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
 
 
 def _acquire(path: Path) -> int:

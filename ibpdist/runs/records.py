@@ -17,7 +17,8 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -94,6 +95,19 @@ def sync_folder(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """What the operating system says of files becomes a StorageError; `path` stands in for a nameless one."""
+    try:
+        yield
+    except (ConnectionError, TimeoutError):
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise storage_error(Path(error.filename or path), error) from error
 
 
 def storage_error(path: Path, error: OSError) -> StorageError:

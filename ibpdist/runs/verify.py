@@ -55,8 +55,8 @@ def _log(path: Path) -> Iterator[str]:
         yield str(error)
         return
     yield from (f"{log}: {fault}" for fault in _disorder(read))
-    steps = {event["step"] for event in read if event["event"] == "checkpoint"}
-    lost = [step for step in Checkpoints(path).steps() if step not in steps and step != _saving(read)]
+    steps = {event["step"] for event in read if event["event"] == "saving"}
+    lost = [step for step in Checkpoints(path).steps() if step not in steps]
     yield from (f"{log}: does not know the checkpoint of step {step}" for step in lost)
     if result.is_complete(path) and "step" in {e["event"] for e in read}:
         last = max((e["step"] for e in read if e["event"] == "step"), default=0)
@@ -73,11 +73,6 @@ def _disorder(read: list[Event]) -> Iterator[str]:
             if event["step"] != expected:
                 yield f"line {event['number'] + 1}: step {event['step']} where {expected} was due"
             expected = event["step"] + 1
-
-
-def _saving(read: list[Event]) -> int | None:
-    """The step that was being saved when the log ended."""
-    return next((event["step"] for event in reversed(read) if event["event"] == "saving"), None)
 
 
 def _parameters(path: Path) -> Iterator[str]:

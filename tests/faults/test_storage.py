@@ -1,0 +1,158 @@
+"""The disk fails, or the process ends, at any operation: old or new is left, and the run goes on."""
+
+import errno
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ibpdist.errors import IbpError, StorageError
+from ibpdist.runs import drive as module
+from ibpdist.runs.directory import RunDirectory, is_run
+from ibpdist.runs.drive import drive
+from ibpdist.runs.result import open_result
+from ibpdist.runs.verify import verify
+from tests.support.clusters import objectives
+from tests.support.toy import blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+OPERATIONS = [(os, "fsync"), (Path, "replace"), (Path, "rename"), (Path, "mkdir"), (Path, "unlink")]
+
+
+class Crash(BaseException):
+    """The end of the process."""
+
+
+class Failing:
+    """Lets the operation number `at` fail, and counts them."""
+
+    def __init__(self, at, failure):
+        self.at, self.failure, self.seen = at, failure, 0
+
+    def wrap(self, plain):
+        def operation(*args, **options):
+            self.seen += 1
+            if self.seen == self.at:
+                raise self.failure()
+            return plain(*args, **options)
+
+        return operation
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plain")
+    spec = toy_spec(save_blobs(folder / "x.npy", blobs(rows=20)), steps=4, checkpoint=1)
+    run, job = toy_run(folder / "run", spec)
+    drive(run, job, serial_engine(run.path, job))
+    run.close()
+    return spec, run.path
+
+
+@pytest.fixture(autouse=True)
+def _save_whenever_due(monkeypatch):
+    monkeypatch.setattr(module, "SHARE", 0)
+
+
+def go(path, spec):
+    """Make a run or go on with it, to its end."""
+    if is_run(path):
+        run, job = RunDirectory.open(path), toy_job(spec)
+    else:
+        run, job = toy_run(path, spec)
+    try:
+        drive(run, job, serial_engine(path, job))
+    finally:
+        run.close()
+
+
+def assert_same(one, other):
+    assert objectives(one) == objectives(other)
+    for group in ("params", "rows", "trace", "state"):
+        a, b = (open_result(path)[group].to_dataset().compute() for path in (one, other))
+        assert a.identical(b), group
+    assert verify(other) == []
+    assert not list(other.rglob("*.partial"))
+
+
+def failures(path, spec, failure, monkeypatch, stride):
+    """Outcome of runs that fail at operation 1, 2, 3, ..., later at every few, until one does not."""
+    for at in [*range(1, 30), *range(30, 600, stride)]:
+        shutil.rmtree(path, ignore_errors=True)
+        failing = Failing(at, failure)
+        with monkeypatch.context() as patch:
+            for home, name in OPERATIONS:
+                patch.setattr(home, name, failing.wrap(getattr(home, name)))
+            try:
+                go(path, spec)
+            except (IbpError, OSError, Crash) as error:
+                yield at, error
+                continue
+        if failing.seen < at:
+            return
+        yield at, None
+    raise AssertionError("never succeeded")
+
+
+def test_a_crash_at_every_operation(plain, tmp_path, monkeypatch):
+    spec, truth = plain
+    crashes = 0
+    for at, error in failures(tmp_path / "run", spec, Crash, monkeypatch, 3):
+        assert isinstance(error, Crash), at
+        crashes += 1
+        go(tmp_path / "run", spec)
+        assert_same(truth, tmp_path / "run")
+    assert crashes > 35
+
+
+def full():
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_an_error_of_the_disk_at_every_operation(plain, tmp_path, monkeypatch):
+    spec, truth = plain
+    errors = 0
+    for at, error in failures(tmp_path / "run", spec, full, monkeypatch, 7):
+        assert error is None or isinstance(error, StorageError), (at, error)
+        errors += error is not None
+        if error is not None:
+            go(tmp_path / "run", spec)
+        assert_same(truth, tmp_path / "run")
+    assert errors > 30
+
+
+def test_a_full_disk(plain, tmp_path):
+    """A file system of 200 kB in memory, if this machine allows one."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip("mount: not allowed to mount a tmpfs here")
+    try:
+        spec, truth = plain
+        filler = disk / "filler"
+        filler.write_bytes(b"x" * 120_000)
+        with pytest.raises(StorageError, match="No space left on device"):
+            go(disk / "run", spec)
+        filler.unlink()
+        subprocess.run(["mount", "-o", "remount,size=10M", str(disk)], check=True)
+        go(disk / "run", spec)
+        assert_same(truth, disk / "run")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_folder_that_cannot_be_written(plain, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    spec, _ = plain
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(StorageError, match="Permission denied; choose a place that can be written"):
+            go(tmp_path / "run", spec)
+    finally:
+        tmp_path.chmod(0o700)
