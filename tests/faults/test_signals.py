@@ -1,0 +1,114 @@
+"""Ctrl-C and SIGTERM: the right code, soon, no orphan, and a run that goes on to the same bits."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import ibpdist as ibp
+from ibpdist import pipeline
+from ibpdist.data.arrays import ArrayData
+from ibpdist.runs import events
+from ibpdist.runs.verify import verify
+from tests.support.clusters import objectives
+from tests.test_pipeline import assert_same, planted
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
+HERE = Path(__file__).parents[2]
+FIT = ["--system", "lg-vi-infinite", "-K", "12", "--seed", "1", "--steps", "400", "--rtol", "0"]
+CLI = "from ibpdist.cli import main; main()"
+SECONDS = 30
+"""Within which a signalled command ends; 10 on a machine of one's own."""
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "data.zarr"
+    pipeline._store(ArrayData(planted(rows=4000, columns=30, features=6), 128), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def plain(store, tmp_path_factory):
+    run = tmp_path_factory.mktemp("plain") / "run"
+    ibp.fit(store, system="lg-vi-infinite", K=12, seed=1, steps=400, rtol=0.0, run=run)
+    return run
+
+
+def start(store, run, *options):
+    command = [sys.executable, "-c", CLI, "fit", str(store), str(run), *FIT, *options]
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    return subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
+
+
+def wait_for_step(run, step, process):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read()
+        if len(objectives(run)) >= step:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"step {step} was not made")
+
+
+@pytest.mark.parametrize(
+    "place", [["--serial"], ["--workers", "2", "--memory", "1GB"]], ids=["serial", "workers"]
+)
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+def test_a_signal_in_the_middle_of_a_fit(store, plain, tmp_path, number, code, place):
+    run = tmp_path / "run"
+    process = start(store, run, *place)
+    wait_for_step(run, 15, process)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    assert process.wait(SECONDS) == code
+    said = process.stderr.read()
+    assert f"ibpdist resume {run}" in said
+    assert "Traceback" not in said
+    _, alive = psutil.wait_procs(children, timeout=SECONDS)
+    assert alive == []
+    assert not (run / "lock").exists()
+    assert verify(run) == []
+    assert_same(ibp.open_result(plain), ibp.resume(run))
+    assert objectives(run) == objectives(plain)
+
+
+def test_signalled_again_and_again(store, plain, tmp_path):
+    run = tmp_path / "run"
+    process = start(store, run)
+    for step in (3, 12, 40):
+        wait_for_step(run, step, process)
+        process.send_signal(signal.SIGTERM)
+        process.wait(SECONDS)
+        command = [sys.executable, "-c", CLI, "resume", str(run)]
+        environment = os.environ | {"PYTHONPATH": str(HERE)}
+        process = subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        )
+    assert process.wait(200) in (0, 7), process.stderr.read()
+    assert_same(ibp.open_result(plain), ibp.open_result(run))
+    assert verify(run) == []
+
+
+def kinds(run):
+    return [event["event"] for event in events.read(run / "events.jsonl")]
+
+
+def test_signalled_before_there_is_a_step(store, plain, tmp_path):
+    run = tmp_path / "run"
+    process = start(store, run)
+    deadline = time.monotonic() + 60
+    while "begin" not in kinds(run) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(SECONDS) == 130
+    assert_same(ibp.open_result(plain), ibp.resume(run))

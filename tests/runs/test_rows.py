@@ -1,0 +1,77 @@
+"""Row results: every row once, in its place, rows first."""
+
+import numpy as np
+import pytest
+import zarr
+
+from ibpdist.runs import rows
+from ibpdist.runs.rows import describe, in_memory, lay_out, row_labels, write
+from tests.support.toy import MemorySource, blobs, save_blobs, serial_engine, toy_run, toy_spec
+
+
+@pytest.fixture
+def engine(tmp_path):
+    run, job = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=47))))
+    made = serial_engine(run.path, job)
+    made.publish(0, job.algorithm.init(job.algorithm.survey(job.source.read(0)), made.bench.draws.at(0)))
+    yield made
+    run.close()
+
+
+def test_a_block_has_one_record_a_chunk(engine):
+    found = describe(engine.bench, 1, 4, 0)
+    assert [part["z"][1].shape for part in found] == [(10, 3)] * 3
+    assert {part["z"][0] for part in found} == {("row", "feature")}
+
+
+def test_in_memory_joins_the_chunks_in_order(engine):
+    dims, values = in_memory(engine, 0)["z"]
+    assert dims == ("row", "feature")
+    assert values.shape == (47, 3)
+    state = [engine.bench.state(engine.bench.chunk(i), 0).share for i in range(5)]
+    order = np.argsort(-engine.bench.params(0).weight, kind="stable")
+    assert np.array_equal(values, np.concatenate(state)[:, order])
+
+
+def test_written_in_any_order_they_are_the_same(engine, tmp_path):
+    store = tmp_path / "out.zarr"
+    lay_out(engine, engine.bench.source, 0, store)
+    counts = [write(engine.bench, first, last, 0, str(store)) for first, last in ((4, 5), (0, 2), (2, 4))]
+    assert counts == [7, 20, 20]
+    assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)["z"][1])
+
+
+def test_writing_again_changes_nothing(engine, tmp_path):
+    store = tmp_path / "out.zarr"
+    lay_out(engine, engine.bench.source, 0, store)
+    for _ in range(2):
+        write(engine.bench, 0, 5, 0, str(store))
+    assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)["z"][1])
+
+
+def test_one_chunk_on_disk_for_each_of_the_data(engine, tmp_path):
+    lay_out(engine, engine.bench.source, 0, tmp_path / "out.zarr")
+    array = zarr.open_array(tmp_path / "out.zarr", path="rows/z", mode="r")
+    assert array.chunks == (10, 3)
+    assert array.metadata.dimension_names == ("row", "feature")
+    assert np.isnan(array[:]).all(), "what is not written yet is not taken for a result"
+
+
+def test_other_dims_keep_their_order():
+    values = np.arange(24).reshape(2, 3, 4)
+    dims, turned = rows._turned(("feature", "row", "column"), values)
+    assert dims == ("row", "feature", "column")
+    assert np.array_equal(turned, values.transpose(1, 0, 2))
+    assert turned.flags.c_contiguous
+
+
+class Labelled(MemorySource):
+    def row_coords(self, index):
+        start, stop = self.bounds(index)
+        return {"row": np.array([f"r{n}" for n in range(start, stop)])}
+
+
+def test_labels_are_joined():
+    assert row_labels(blobs()) == {}
+    plain = blobs(rows=25)
+    assert row_labels(Labelled(plain.x, 10))["row"].tolist() == [f"r{n}" for n in range(25)]
