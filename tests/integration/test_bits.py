@@ -1,0 +1,90 @@
+"""The systems of the catalog give the same bits wherever they run, whoever dies."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+import ibpdist as ibp
+from ibpdist.runs.verify import verify
+from tests.support.clusters import objectives
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+SYSTEMS = {
+    "lg-vi-infinite": {"missing": 0.0, "set": {}},
+    "fa-vi-finite": {"missing": 0.02, "set": {"missing": "latent", "noise": "column"}},
+    "lg-gibbs-finite": {"missing": 0.0, "set": {}},
+}
+STEPS, WORKERS, NOTICED = 24, 2, 5
+
+
+@pytest.fixture(scope="module", params=SYSTEMS)
+def case(request, tmp_path_factory):
+    """A store in 22 chunks, the options of a fit, and the run of the serial engine."""
+    folder, wanted = tmp_path_factory.mktemp("bits"), SYSTEMS[request.param]
+    store = folder / "data.zarr"
+    size = {"rows": 21_500, "columns": 32, "features": 6, "noise": 0.3, "seed": 2}
+    ibp.synthesise("linear-gaussian", store, **size, chunk_rows=1000, missing=wanted["missing"])
+    options = {"system": request.param, "K": 10, "seed": 5, "steps": STEPS, "rtol": 0.0, "inner": 20}
+    options |= {"checkpoint": 4, **wanted["set"]}
+    ibp.fit(store, run=folder / "serial", serial=True, **options)
+    return store, options, folder / "serial"
+
+
+class Killer:
+    """Kills a worker a moment after each step, when tasks of the next one run, until row state
+    had to be made again in five steps."""
+
+    def __init__(self):
+        self.rng, self.noticed = np.random.default_rng(3), 0
+
+    def __call__(self, now):
+        self.noticed += now.replayed > 0
+        if self.noticed < NOTICED:
+            deadline = time.monotonic() + 10
+            while len(workers()) < WORKERS and time.monotonic() < deadline:
+                time.sleep(0.1)
+            threading.Timer(0.05, self.strike).start()
+
+    def strike(self):
+        found = workers()
+        if found:
+            os.kill(found[self.rng.integers(len(found))], signal.SIGKILL)
+
+
+def workers():
+    """Process ids of the workers that this process has started."""
+    found = []
+    for process in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "spawn_main" in " ".join(process.cmdline()):
+                found.append(process.pid)
+    return found
+
+
+def assert_same(run, serial):
+    assert objectives(run) == objectives(serial)
+    for group in ("params", "rows", "trace"):
+        a, b = (ibp.open_result(path)[group].to_dataset().compute() for path in (run, serial))
+        assert a.identical(b), group
+    assert verify(run) == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_any_number_of_workers(case, tmp_path, count):
+    store, options, serial = case
+    ibp.fit(store, run=tmp_path / "run", workers=count, **options)
+    assert_same(tmp_path / "run", serial)
+
+
+def test_workers_killed_in_many_steps(case, tmp_path):
+    store, options, serial = case
+    killer = Killer()
+    ibp.fit(store, run=tmp_path / "run", workers=WORKERS, progress=killer, **options)
+    assert killer.noticed >= NOTICED, "kills that nobody noticed prove nothing"
+    assert_same(tmp_path / "run", serial)
