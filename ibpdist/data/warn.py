@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ibpdist.data.summary import ColumnSummary
 
 _SHOWN = 5
-_OFFSET = 1e6
+_OFFSET = 100.0
 _RANGE = 1e8
 
 
