@@ -221,7 +221,7 @@ def _releasing(directory: RunDirectory, new: bool) -> Iterator[RunDirectory]:
     """Give a run free at the end; a new one that fails on what it was given before any step is removed."""
     try:
         yield directory
-    except (InputError, UsageError):
+    except (InputError, UsageError, StorageError):
         if new and not directory.has_steps():
             directory.remove()
         raise

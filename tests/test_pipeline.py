@@ -239,6 +239,19 @@ class TestRefused:
         with pytest.raises(StorageError, match="does not exist"):
             fit(tmp_path / "none.zarr", run=tmp_path / "run")
 
+    @pytest.mark.parametrize("damage", ["flip", "delete"])
+    def test_a_damaged_chunk(self, tmp_path, source, damage):
+        pipeline._store(source, tmp_path / "data.zarr")
+        (file,) = (tmp_path / "data.zarr" / "x" / "c" / "7").iterdir()
+        raw = bytearray(file.read_bytes())
+        raw[len(raw) // 2] ^= 8
+        if damage == "flip":
+            file.write_bytes(raw)
+        else:
+            file.unlink()
+        with pytest.raises(StorageError, match=r"data\.zarr.*7"):
+            fit(tmp_path / "data.zarr", run=tmp_path / "run")
+
     def test_a_start_that_is_not_there(self, tmp_path, source):
         with pytest.raises(StorageError, match="is not a run"):
             fit(source, run=tmp_path / "run", start=tmp_path / "none")

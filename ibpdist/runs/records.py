@@ -139,11 +139,11 @@ def _encode_array(array: Array) -> tuple[dict[str, Any], bytes]:
     if array.dtype.kind not in "biuf":
         raise TypeError(f"a record holds numbers and flags, not {array.dtype}")
     plain = np.ascontiguousarray(array)
-    buffer, codec = plain.tobytes(), "raw"
-    if len(buffer) > SMALL:
-        short = blosc.compress(plain, b"lz4", 5, blosc.SHUFFLE)
-        if len(short) < len(buffer):
-            buffer, codec = short, "blosc"
+    buffer, codec = b"", "raw"
+    if plain.nbytes > SMALL:
+        buffer, codec = blosc.compress(plain, b"lz4", 5, blosc.SHUFFLE), "blosc"
+    if codec == "raw" or len(buffer) >= plain.nbytes:
+        buffer, codec = plain.tobytes(), "raw"
     digest = hashlib.sha256(buffer).hexdigest()
     place = {"dtype": array.dtype.str, "shape": list(array.shape), "codec": codec}
     return place | {"bytes": len(buffer), "sha256": digest}, buffer
