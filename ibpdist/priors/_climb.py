@@ -1,80 +1,95 @@
-"""L-BFGS for a few hundred variables, in plain numpy.
+"""Newton's method for a few hundred variables, damped where a full step would not climb.
 
-The one of scipy calls LAPACK on matrices of 40 x 40 at every step; its threads cost more than
-the climb as soon as the cores are busy.
+The step solves (B + damping M) step = slope, with B minus the curvature and M a metric. There
+is no damping as a rule; it grows until B + damping M has a Cholesky factor and the step leads
+up, and fades again.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 
 Vector = NDArray[np.float64]
-Objective = Callable[[Vector], tuple[float, Vector]]
-"""A point -> the value and the slope there."""
 
-_MEMORY, _TRIALS = 20, 30
-_RISE, _TURN = 1e-4, 0.9
+_LEAST, _MOST = 1e-3, 1e12
+"""Damping, where there is any."""
+
+_ROUNDING = 1e-13
+"""Relative gain that nobody can see."""
 
 
-def climb(objective: Objective, start: Vector, tolerance: float, steps: int = 300) -> Vector:
-    """The highest point found from `start`, until half of slope' H slope falls below `tolerance`.
+class Valued(Protocol):
+    """The least that is known of an objective at a point; minus infinity is a wall."""
 
-    The scale of the variables should be such that the curvature is about -1.
+    @property
+    def value(self) -> float: ...
+
+
+class Look(Valued, Protocol):
+    """An objective at a point where it can be climbed from."""
+
+    @property
+    def slope(self) -> Vector: ...
+
+    def bend(self, damping: float) -> Vector:
+        """B + damping M, of which the lower triangle counts; the caller may overwrite it."""
+        ...
+
+    def moved(self, step: Vector) -> Vector:
+        """The point after a step, to first order the sum."""
+        ...
+
+
+Seen = TypeVar("Seen", bound=Look)
+
+
+def climb(look: Callable[[Vector], Seen | Valued], seen: Seen, tolerance: float, steps: int = 200) -> Seen:
+    """The highest point found from `seen`; no step that is taken lowers the value.
+
+    Ends where a step promises less than `tolerance`, or than rounding shows.
     """
-    at = start
-    value, slope = objective(at)
-    pairs: deque[tuple[Vector, Vector]] = deque(maxlen=_MEMORY)
+    damping = 0.0
     for _ in range(steps):
-        direction = _direction(slope, pairs)
-        rate = float(slope @ direction)
-        if not 0.5 * rate > tolerance:
+        step, damping = _step(seen, damping)
+        promise = 0.5 * float(step @ seen.slope)
+        enough = max(tolerance, _ROUNDING * abs(seen.value))
+        if not promise * (1 + damping) > enough or damping > _MOST:
             break
-        length, reached, slope_there = _line(objective, at, value, direction, rate)
-        if not reached > value:
-            break
-        moved, bent = length * direction, slope - slope_there
-        at, value, slope = at + moved, reached, slope_there
-        if moved @ bent > 0:
-            pairs.append((moved, bent))
-    return at
-
-
-def _direction(slope: Vector, pairs: deque[tuple[Vector, Vector]]) -> Vector:
-    """Two-loop recursion: the inverse of the curvature seen in `pairs`, times the slope."""
-    direction, shares = slope.copy(), []
-    for moved, bent in reversed(pairs):
-        share = (moved @ direction) / (moved @ bent)
-        direction -= share * bent
-        shares.append(share)
-    if pairs:
-        moved, bent = pairs[-1]
-        direction *= (moved @ bent) / (bent @ bent)
-    for (moved, bent), share in zip(pairs, reversed(shares), strict=True):
-        direction += (share - (bent @ direction) / (moved @ bent)) * moved
-    return direction
-
-
-def _line(
-    objective: Objective, at: Vector, value: float, direction: Vector, rate: float
-) -> tuple[float, float, Vector]:
-    """Length, value and slope of a step with a sure rise and less slope left (weak Wolfe, bisection)."""
-    low, high, length = 0.0, np.inf, 1.0
-    best = (0.0, value, np.zeros_like(at))
-    for _ in range(_TRIALS):
-        reached, slope = objective(at + length * direction)
-        if reached > best[1]:
-            best = (length, reached, slope)
-        if not reached >= value + _RISE * length * rate:
-            high = length
-        elif slope @ direction > _TURN * rate:
-            low = length
+        there = _higher(look, seen, step)
+        if there is None:
+            damping = max(10 * damping, 0.1)
         else:
-            return length, reached, slope
-        if high * rate <= 1e-15 * abs(value):
-            break
-        length = 2 * low if high == np.inf else 0.5 * (low + high)
-    return best
+            seen, damping = there, _fade(damping, (there.value - seen.value) / promise)
+    return seen
+
+
+def _higher(look: Callable[[Vector], Seen | Valued], seen: Seen, step: Vector) -> Seen | None:
+    """A higher point after the whole step or a quarter of it, if either is one."""
+    for share in (1.0, 0.25):
+        there = look(seen.moved(share * step))
+        if there.value > seen.value and isinstance(there, type(seen)):
+            return there
+    return None
+
+
+def _fade(damping: float, kept: float) -> float:
+    """Damping after a step that kept this share of its promise."""
+    if kept < 0.25:
+        return max(4 * damping, _LEAST)
+    return 0.1 * damping if 0.1 * damping >= _LEAST else 0.0
+
+
+def _step(seen: Look, damping: float) -> tuple[Vector, float]:
+    """The step under the least damping, from `damping` on, that gives a Cholesky factor."""
+    while damping <= _MOST:
+        factor, failed = lapack.dpotrf(seen.bend(damping).T, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            step: Vector = lapack.dpotrs(factor, seen.slope, lower=0)[0]
+            return step, damping
+        damping = max(4 * damping, _LEAST)
+    return np.zeros_like(seen.slope), damping

@@ -7,26 +7,43 @@ optimum is l_k = log sum_{i<=k} exp(w_i), and q_ki = exp(w_i - l_k).
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import polygamma
 
-from ibpdist.priors._beta import Vector, log_moments
+from ibpdist.priors._beta import Sticks, Vector, log_slopes
+from ibpdist.priors._bound import Bend, Bound, from_here
 
 
-def lower(tau: Vector, off: Vector) -> tuple[Vector, Vector]:
-    """(feature,) bounds l and the gradient (feature, side) of sum_k off_k l_k."""
-    log_fail = first_fail(tau)
-    bound = np.logaddexp.accumulate(log_fail)
+def lower(at: Sticks, off: Vector) -> Bound:
+    """The bounds l; their sum weighted by `off` is one of log moments, for the best q."""
+    log_fail = first_fail(at)
+    value = np.logaddexp.accumulate(log_fail)
     with np.errstate(divide="ignore"):
-        rest = np.logaddexp.accumulate((np.log(off) - bound)[::-1])[::-1]
+        rest = np.logaddexp.accumulate((np.log(off) - value)[::-1])[::-1]
     here = np.exp(log_fail + rest)
-    from_here = np.cumsum(here[::-1])[::-1]
-    one, two, both = (polygamma(1, x) for x in (tau[:, 0], tau[:, 1], tau.sum(axis=1)))
-    gradient = np.stack([(from_here - here) * one, here * two], axis=1) - (from_here * both)[:, None]
-    return bound, gradient
+    weight = np.stack([from_here(here) - here, here], axis=1)
+
+    def bend() -> Bend:
+        return _bend(at, off, here, np.exp(np.minimum(log_fail - value[:, None], 0.0)))
+
+    return Bound(value, weight, np.zeros_like(weight), bend)
 
 
-def first_fail(tau: Vector) -> Vector:
+def first_fail(at: Sticks) -> Vector:
     """w_i: E log of the chance that stick i is the first to fail."""
-    log_on, log_off = log_moments(tau)
-    found: Vector = log_off + np.concatenate([[0.0], np.cumsum(log_on)[:-1]])
+    found: Vector = at.log[:, 1] + np.concatenate([[0.0], np.cumsum(at.log[:, 0])[:-1]])
     return found
+
+
+def _bend(at: Sticks, off: Vector, here: Vector, q: Vector) -> Bend:
+    """Minus sum_k off_k W' (diag q_k - q_k q_k') W with W the slopes of w; all entries are filled."""
+    features = len(off)
+    single = log_slopes(at)
+    slopes = np.broadcast_to(single[None, :, 0], (features, features, 2)).copy()
+    slopes *= np.tri(features, k=-1)[:, :, None]
+    own = np.arange(features)
+    slopes[own, own] = single[:, 1]
+    flat = slopes.reshape(features, -1)
+    mixed = np.sqrt(off)[:, None] * (np.tril(q) @ flat)
+    spread = np.sqrt(here)[:, None] * flat
+    shape = (features, 2, 2 * features)
+    left, right = np.concatenate([-spread, mixed]).T, np.concatenate([spread, mixed]).T
+    return Bend(left.reshape(shape), right.reshape(shape), np.zeros((features, 2, 2)))

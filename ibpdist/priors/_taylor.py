@@ -12,17 +12,30 @@ floors of tau_2 this is smooth in tau, so it can be climbed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, polygamma
 
 from ibpdist.errors import UsageError
-from ibpdist.priors._beta import Vector
+from ibpdist.priors._beta import Sticks, Vector
+from ibpdist.priors._bound import Bend, Bound, from_here
+from ibpdist.priors._powers import whole
 
 _LIMIT = 4_000_000
 """Largest features^2 x rows; moments are a few times as many."""
 
 _HUGE = 500.0
 """Log of a bound that is useless and still finite."""
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What the terms beyond T sum to at most: value (feature,), slope, minus curvature of -rest."""
+
+    value: Vector
+    slope: Vector
+    bend: Bend
 
 
 def check(features: int, rows: int) -> None:
@@ -34,18 +47,21 @@ def check(features: int, rows: int) -> None:
         )
 
 
-def lower(tau: Vector, off: Vector) -> tuple[Vector, Vector]:
-    """(feature,) lower ends and the gradient (feature, side) of sum_k off_k b_k."""
-    terms = terms_for(tau)
-    r = np.arange(1.0, terms + 1)
-    a, b = tau[:, :1], tau[:, 1:]
-    fail = b / (a + b + r - 1)
-    power = np.exp(np.cumsum(np.cumsum(-np.log1p(b / (a + r - 1)), axis=1), axis=0)) / r
-    rest, rest_slope = _rest(tau, off, terms)
-    later = np.cumsum((off[:, None] * power)[::-1], axis=0)[::-1]
-    one = np.sum(later * np.cumsum(fail / (a + r - 1), axis=1), axis=1)
-    two = np.sum(later * np.cumsum(1 / (a + b + r - 1), axis=1), axis=1)
-    return -np.sum(power, axis=1) - rest, np.stack([-one, two], axis=1) - rest_slope
+def lower(at: Sticks, off: Vector) -> Bound:
+    """The lower ends, and the gradient and curvature of their sum weighted by `off`."""
+    r = np.arange(1.0, terms_for(at.tau) + 1)
+    each = whole(at.tau, r - 1)
+    power = np.cumprod(each.mean, axis=0) / r
+    rest = _rest(at.tau, off, len(r))
+    later = from_here(off[:, None] * power)
+    slope = np.einsum("kj,kij->ki", later, each.slope)
+
+    def bend() -> Bend:
+        left = np.concatenate([later[:, None, :] * each.slope, rest.bend.left], axis=2)
+        right = np.concatenate([each.slope, rest.bend.right], axis=2)
+        return Bend(left, right, each.bend(at.tau, later, slope) + rest.bend.blocks)
+
+    return Bound(-power.sum(axis=1) - rest.value, np.zeros_like(at.tau), -slope - rest.slope, bend)
 
 
 def interval(tau: Vector, terms: int) -> tuple[Vector, Vector]:
@@ -53,7 +69,7 @@ def interval(tau: Vector, terms: int) -> tuple[Vector, Vector]:
     r = np.arange(terms)
     ratio = -np.cumsum(np.log1p(tau[:, 1:] / (tau[:, :1] + r)), axis=1)
     upper = -np.sum(np.exp(np.cumsum(ratio, axis=0)) / (r + 1), axis=1)
-    return upper - _rest(tau, np.zeros(len(tau)), terms)[0], upper
+    return upper - _rest(tau, np.zeros(len(tau)), terms).value, upper
 
 
 def terms_for(tau: Vector) -> int:
@@ -63,14 +79,26 @@ def terms_for(tau: Vector) -> int:
     return int(np.clip(2.0**wanted, 64, most))
 
 
-def _rest(tau: Vector, off: Vector, terms: int) -> tuple[Vector, Vector]:
-    """Bound of the terms beyond T, and the gradient of its sum weighted by `off`."""
-    log_end = np.log(terms - 0.5)
-    both = tau.sum(axis=1)
-    total = np.cumsum(tau[:, 1])
+def _rest(tau: Vector, off: Vector, terms: int) -> _Rest:
+    """Bound of the terms beyond T; exp of a sum over sticks, divided by B."""
+    log_end, both, total = np.log(terms - 0.5), tau.sum(axis=1), np.cumsum(tau[:, 1])
     growth = np.cumsum(gammaln(both) - gammaln(tau[:, 0]) - tau[:, 1] * log_end)
     rest = np.exp(np.minimum(growth, _HUGE)) / total
-    later = np.cumsum((off * rest)[::-1])[::-1]
-    shrink = np.cumsum((off * rest / total)[::-1])[::-1]
-    one = later * (digamma(both) - digamma(tau[:, 0]))
-    return rest, np.stack([one, later * (digamma(both) - log_end) - shrink], axis=1)
+    shares = [from_here(off * rest / total**i) for i in range(3)]
+    grown = tau * np.stack([digamma(both) - digamma(tau[:, 0]), digamma(both) - log_end], axis=1)
+    size = tau * np.array([0.0, 1.0])
+    slope = shares[0][:, None] * grown - shares[1][:, None] * size
+    return _Rest(rest, slope, _rest_bend(tau, shares, grown, size, slope))
+
+
+def _rest_bend(tau: Vector, shares: list[Vector], grown: Vector, size: Vector, slope: Vector) -> Bend:
+    """Slopes g of the exponent and e of B enter as g g' - (g e' + e g') / B + 2 e e' / B^2."""
+    plain, once, twice = (share[:, None] for share in shares)
+    left = np.stack([plain * grown, -once * grown, -once * size, 2 * twice * size], axis=2)
+    right = np.stack([grown, size, grown, size], axis=2)
+    blocks = np.empty((len(tau), 2, 2))
+    blocks[:] = polygamma(1, tau.sum(axis=1))[:, None, None]
+    blocks[:, 0, 0] -= polygamma(1, tau[:, 0])
+    blocks *= plain[:, :, None] * tau[:, :, None] * tau[:, None, :]
+    blocks[:, [0, 1], [0, 1]] += slope
+    return Bend(left, right, blocks)

@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from ibpdist.errors import UsageError
 from ibpdist.priors import _convex, _mass, _multinomial, _sticks, _taylor
 from ibpdist.priors._base import PriorSums, Vector
-from ibpdist.priors._beta import beta_entropy, log_moments
+from ibpdist.priors._beta import Sticks, beta_entropy, log_moments, sticks
+from ibpdist.priors._bound import Lower
+from ibpdist.priors._objective import Problem, last_mean
 from ibpdist.priors.tail import h
 from ibpdist.rules import Rule
 from ibpdist.structs import Array, dims, struct
 
 Bound = Literal["convex", "multinomial", "taylor"]
 
-_LOWER: dict[Bound, _sticks.Lower] = {
+_LOWER: dict[Bound, Lower] = {
     "convex": _convex.lower,
     "multinomial": _multinomial.lower,
     "taylor": _taylor.lower,
@@ -75,15 +77,15 @@ class StickBreaking:
         if sums.rows == 0:
             return self._prior(len(sums.on), float(params.mass))
         order = np.argsort(-sums.on, kind="stable")
-        problem = _sticks.Problem(
+        problem = Problem(
             on=np.asarray(sums.on, dtype=np.float64)[order],
             rows=float(sums.rows),
             mass=None if self.mass == "learn" else float(self.mass),
             lower=_LOWER[self.bound],
         )
         fresh = _sticks.from_counts(problem.on, problem.rows, float(params.mass))
-        tau = _sticks.solve(problem, _sticks.better(problem, params.tau, fresh))
-        made = self._params(tau, order, problem.best_mass(tau))
+        found = _sticks.solve(problem, params.tau, fresh)
+        made = _params(found.at, found.bound.value, order, found.mass)
         better = _total(self.score(made, sums)) >= _total(self.score(params, sums))
         return made if better else params
 
@@ -95,7 +97,7 @@ class StickBreaking:
         return {
             "z prior": float(sums.on @ params.log_on + (rows - sums.on) @ params.log_off),
             "sticks": float(np.sum(sticks)),
-            "tail": -mass * float(h(_sticks.last_mean(params.tau), rows)),
+            "tail": -mass * float(h(last_mean(params.tau), rows)),
             "mass": _mass.log_prior(mass) if self.mass == "learn" else 0.0,
         }
 
@@ -116,12 +118,15 @@ class StickBreaking:
         return self._params(np.tile([mass, 1.0], (features, 1)), np.arange(features), mass)
 
     def _params(self, tau: Vector, order: NDArray[np.intp], mass: float) -> StickBreakingParams:
-        log_on, log_off = np.empty(len(order)), np.empty(len(order))
-        log_on[order] = np.cumsum(log_moments(tau)[0])
-        log_off[order] = _LOWER[self.bound](tau, np.zeros(len(order)))[0]
-        return StickBreakingParams(
-            tau=tau, order=order, log_on=log_on, log_off=log_off, mass=np.asarray(mass)
-        )
+        at = sticks(tau)
+        return _params(at, _LOWER[self.bound](at, np.zeros(len(order))).value, order, mass)
+
+
+def _params(at: Sticks, bound: Vector, order: NDArray[np.intp], mass: float) -> StickBreakingParams:
+    log_on, log_off = np.empty(len(order)), np.empty(len(order))
+    log_on[order] = np.cumsum(at.log[:, 0])
+    log_off[order] = bound
+    return StickBreakingParams(tau=at.tau, order=order, log_on=log_on, log_off=log_off, mass=np.asarray(mass))
 
 
 def _total(score: dict[str, float]) -> float:

@@ -1,30 +1,39 @@
-"""Differences of gamma functions: against exact rational sums."""
+"""Series of gamma functions: against scipy, and against exact rational sums."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaln, polygamma
 
-from ibpdist.priors._gamma import digamma_drop, digamma_rest, log_gamma_rest
-
-
-@pytest.mark.parametrize("x", [0.01, 1.0, 29.9, 30.1, 1e3, 4e6, 1e12])
-@pytest.mark.parametrize("steps", [1, 5, 300])
-def test_drop_over_whole_steps(x: float, steps: int) -> None:
-    """digamma(x + n) - digamma(x) = sum_{i < n} 1 / (x + i)."""
-    expected = -float(sum(Fraction(1) / (Fraction(x) + i) for i in range(steps)))
-    found = float(digamma_drop(np.float64(x), np.float64(steps)))
-    assert found == pytest.approx(expected, rel=1e-13)
-
-
-def test_small_drop_keeps_its_digits() -> None:
-    """At x = 1e12 and b = 0.03 a plain difference of digammas has no digit right but the first."""
-    assert float(digamma_drop(np.float64(1e12), np.float64(0.03))) == pytest.approx(-3e-14, rel=1e-10)
+from ibpdist.priors._gamma import (
+    SHIFT,
+    digamma_rest,
+    log_gamma_rest,
+    reciprocals,
+    tetragamma_far,
+    trigamma_far,
+)
 
 
 @pytest.mark.parametrize("x", [30.5, 47.0, 200.0])
-def test_series(x: float) -> None:
+def test_log_gamma(x: float) -> None:
     stirling = (x - 0.5) * np.log(x) - x + 0.5 * np.log(2 * np.pi)
-    assert float(log_gamma_rest(np.float64(x))) == pytest.approx(gammaln(x) - stirling, abs=5e-13)
-    assert float(digamma_rest(np.float64(x))) == pytest.approx(digamma(x) - np.log(x), abs=1e-15)
+    assert float(log_gamma_rest(np.float64(1 / x))) == pytest.approx(gammaln(x) - stirling, abs=5e-13)
+
+
+@pytest.mark.parametrize("x", [12.0, 13.7, 30.5, 200.0, 1e9])
+def test_polygamma_from_twelve_on(x: float) -> None:
+    r = np.float64(1 / x)
+    assert float(digamma_rest(r)) == pytest.approx(digamma(x) - np.log(x), abs=2e-15 * max(1, np.log(x)))
+    assert float(trigamma_far(r)) == pytest.approx(polygamma(1, x), rel=1e-14)
+    assert float(tetragamma_far(r)) == pytest.approx(polygamma(2, x), rel=1e-9)
+
+
+@pytest.mark.parametrize("x", [1e-3, 0.5, 1.0, 7.2, 1e6])
+def test_recurrence_reaches_the_series(x: float) -> None:
+    """trigamma(x) = sum_i 1 / (x + i)^2 + trigamma(x + 12)."""
+    near, far = reciprocals(np.array([x]))
+    exact = [float(1 / (Fraction(x) + i)) for i in range(SHIFT + 1)]
+    assert [*near[0], far[0]] == pytest.approx(exact, rel=4e-16)
+    assert float(np.sum(near**2) + trigamma_far(far)[0]) == pytest.approx(float(polygamma(1, x)), rel=1e-14)

@@ -1,5 +1,6 @@
 """The three lower bounds of E log(1 - pi_k): values, order, gradients, behaviour at scale."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -7,8 +8,7 @@ import pytest
 
 from ibpdist.errors import UsageError
 from ibpdist.priors import _convex, _multinomial, _taylor
-from ibpdist.priors._beta import fisher
-from tests.support.prior_cases import STICKS, numeric_gradient
+from tests.support.prior_cases import STICKS, bound_and_gradient, fisher, numeric_gradient
 from tests.support.reference_sticks import (
     exact_log_off,
     log_moment,
@@ -18,7 +18,14 @@ from tests.support.reference_sticks import (
     taylor_log_off,
 )
 
-LOWER = {"convex": _convex.lower, "multinomial": _multinomial.lower, "taylor": _taylor.lower}
+LOWER = {
+    kind: partial(bound_and_gradient, lower)
+    for kind, lower in [
+        ("convex", _convex.lower),
+        ("multinomial", _multinomial.lower),
+        ("taylor", _taylor.lower),
+    ]
+}
 
 
 @pytest.fixture(params=STICKS)
@@ -38,7 +45,7 @@ def test_below_the_truth_and_exact_for_the_first_stick_where_known(kind: str, ta
 def test_order_of_the_bounds(tau: np.ndarray) -> None:
     """b_mult <= b <= truncated Taylor (checklist 3), and convex is above multinomial."""
     zeros = np.zeros(len(tau))
-    multinomial, convex = _multinomial.lower(tau, zeros)[0], _convex.lower(tau, zeros)[0]
+    multinomial, convex = LOWER["multinomial"](tau, zeros)[0], LOWER["convex"](tau, zeros)[0]
     exact = exact_log_off(tau)
     slack = 1e-10 * np.abs(exact)
     assert np.all(multinomial <= convex + slack)
@@ -48,7 +55,7 @@ def test_order_of_the_bounds(tau: np.ndarray) -> None:
 
 def test_convex_slack_is_below_the_next_term(tau: np.ndarray) -> None:
     """Euler-Maclaurin envelops: the slack is at most -f'''(s0) / 720."""
-    bound = _convex.lower(tau, np.zeros(len(tau)))[0]
+    bound = LOWER["convex"](tau, np.zeros(len(tau)))[0]
     s0 = _convex.SPLIT
     for k in range(1, len(tau)):
         s = s0 + np.array([-1.5, -0.5, 0.5, 1.5])
@@ -67,7 +74,7 @@ def test_convex_kernel_inequality() -> None:
 
 
 def test_multinomial_equals_the_matrix_form(tau: np.ndarray) -> None:
-    bound, _ = _multinomial.lower(tau, np.zeros(len(tau)))
+    bound, _ = LOWER["multinomial"](tau, np.zeros(len(tau)))
     assert bound == pytest.approx(multinomial_log_off(tau), rel=1e-11, abs=1e-12)
 
 
@@ -88,7 +95,7 @@ def test_multinomial_gradient_vanishes_at_the_fixed_point() -> None:
     for _ in range(1000):
         tau = multinomial_sticks(on, rows, mass, multinomial_weights(tau))
     target = tau - np.stack([mass + np.cumsum(on[::-1])[::-1], np.ones(5)], axis=1)
-    _, slope = _multinomial.lower(tau, rows - on)
+    _, slope = LOWER["multinomial"](tau, rows - on)
     assert slope == pytest.approx(np.einsum("kij,kj->ki", fisher(tau), target), rel=1e-5)
 
 
@@ -114,7 +121,7 @@ def test_increases_along_the_sticks(kind: str) -> None:
 def test_convex_at_four_million_rows() -> None:
     """Accurate where differences of log gamma functions have lost their digits."""
     tau = np.array([[6.4e7, 2e5], [6.1e7, 2.0], [1.2e7, 4e6], [8e6, 1.0], [2.1, 3.9e6], [2.0, 1.1]])
-    bound, slope = _convex.lower(tau, np.full(6, 2e6))
+    bound, slope = LOWER["convex"](tau, np.full(6, 2e6))
     assert bound == pytest.approx(exact_log_off(tau), rel=3e-8)
     assert np.all(np.isfinite(slope))
     mean = np.cumprod(tau[:, 0] / tau.sum(axis=1))
@@ -128,6 +135,38 @@ def test_many_sticks_at_four_million_rows() -> None:
         bound, slope = LOWER[kind](tau, 4e6 - on)
         assert np.all(np.isfinite(bound) & (bound < 0))
         assert np.all(np.isfinite(slope))
+
+
+def random_sticks(rng: np.random.Generator, rows: float) -> np.ndarray:
+    """Sticks as counts leave them: at either end, tied, anything between."""
+    features = int(rng.integers(2, 8))
+    share = rng.beta(10 ** rng.uniform(-1, 2), 10 ** rng.uniform(-2, 2), size=features)
+    told = rows * rng.random((features, 2))
+    return 1 + told * np.stack([share, 1 - share], axis=1)
+
+
+def finer(tau: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
+    """The bound with 24 nodes a quarter, out to e^64 s0."""
+    x, w = np.polynomial.legendre.leggauss(24)
+    u = (0.25 * (np.arange(256)[:, None] + 0.5 + 0.5 * x)).ravel()
+    nodes = np.append(0.0, _convex.SPLIT * np.expm1(u))
+    first = _convex._grid(0)[1]
+    with monkeypatch.context() as patch:
+        patch.setattr(_convex, "_grid", lambda _: (nodes, np.append(first, np.tile(0.125 * w, 256))))
+        return LOWER["convex"](tau, np.zeros(len(tau)))[0]
+
+
+@pytest.mark.parametrize("rows", [3.0, 100.0, 1e4, 1e6, 1e8])
+def test_convex_integral_is_exact(rows: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the integral ends and whatever its nodes, the bound is off by less than 1e-12 of it."""
+    rng = np.random.default_rng(int(rows))
+    ends = set()
+    for _ in range(40):
+        tau = random_sticks(rng, rows)
+        ends.add(_convex._end(tau))
+        expected = finer(tau, monkeypatch)
+        assert LOWER["convex"](tau, np.zeros(len(tau)))[0] == pytest.approx(expected, rel=5e-13)
+    assert len(ends) > 2
 
 
 # --- the Taylor interval ---

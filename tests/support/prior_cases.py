@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import polygamma
 
 from ibpdist.priors._base import PriorSums
+from ibpdist.priors._beta import sticks, weighted
 from ibpdist.rules import Rule
 
 Floats = NDArray[np.float64]
@@ -49,3 +51,18 @@ def numeric_gradient(value: object, at: Floats, step: float = 1e-5) -> Floats:
         below[index] -= width
         out[index] = (value(above) - value(below)) / (2 * width)  # type: ignore[operator]
     return out
+
+
+def bound_and_gradient(lower: object, tau: Floats, off: Floats) -> tuple[Floats, Floats]:
+    """The bounds, and the gradient of sum_k off_k b_k in tau."""
+    at = sticks(tau)
+    found = lower(at, off)  # type: ignore[operator]
+    return found.value, (weighted(at, found.weight)[0] + found.slope) / tau
+
+
+def fisher(tau: Floats) -> Floats:
+    """(feature, side, side) Fisher information in tau."""
+    information = np.zeros((len(tau), 2, 2)) - polygamma(1, tau.sum(axis=1))[:, None, None]
+    information[:, 0, 0] += polygamma(1, tau[:, 0])
+    information[:, 1, 1] += polygamma(1, tau[:, 1])
+    return information
