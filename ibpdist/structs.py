@@ -28,6 +28,7 @@ Reduction = Literal["sum", "min", "concat", "same"]
 T = TypeVar("T")
 
 _KINDS: dict[str, type[Any]] = {}
+_LAYOUTS: dict[type[Any], dict[str, tuple[str, ...]]] = {}
 _REDUCE: dict[str, Callable[[Array, Array, int], Array]] = {
     "sum": lambda a, b, axis: a + b,
     "min": lambda a, b, axis: np.minimum(a, b),
@@ -50,6 +51,7 @@ def struct(cls: type[T]) -> type[T]:
     if known.__module__ != made.__module__:
         raise TypeError(f"there is a record {made.__name__} in {known.__module__} already")
     _KINDS[made.__name__] = made
+    _LAYOUTS[made] = {f.name: f.metadata["dims"] for f in dataclasses.fields(made) if "dims" in f.metadata}
     return made  # type: ignore[no-any-return]
 
 
@@ -59,7 +61,7 @@ def is_struct(value: object) -> bool:
 
 def dims_of(record: Any) -> dict[str, tuple[str, ...]]:
     """Dims of each array field of a record (nested records are left out)."""
-    return {f.name: f.metadata["dims"] for f in dataclasses.fields(record) if "dims" in f.metadata}
+    return _LAYOUTS[type(record)]
 
 
 def combine(left: T, right: T) -> T:
@@ -107,15 +109,12 @@ def unpack(outline: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
 def _check(self: Any) -> None:
     sizes: dict[str, tuple[int, str]] = {}
     kind = type(self).__name__
-    for f in dataclasses.fields(self):
-        if "dims" not in f.metadata:
-            continue
-        value = np.asarray(getattr(self, f.name))
-        object.__setattr__(self, f.name, value)
-        named = f.metadata["dims"]
+    for name, named in _LAYOUTS[type(self)].items():
+        value = np.asarray(getattr(self, name))
+        object.__setattr__(self, name, value)
         if value.ndim != len(named):
-            raise ValueError(f"{kind}.{f.name} has shape {value.shape}, expected dims {named}")
+            raise ValueError(f"{kind}.{name} has shape {value.shape}, expected dims {named}")
         for dim, size in zip(named, value.shape, strict=True):
-            known, first = sizes.setdefault(dim.rstrip("_"), (size, f.name))
+            known, first = sizes.setdefault(dim.rstrip("_"), (size, name))
             if known != size:
-                raise ValueError(f"{kind}.{f.name}: {dim} is {size}, but {known} in {first}")
+                raise ValueError(f"{kind}.{name}: {dim} is {size}, but {known} in {first}")

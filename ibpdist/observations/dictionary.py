@@ -162,10 +162,18 @@ def _columns(params: GaussianParams) -> list[Columns]:
 def _groups(params: GaussianParams) -> list[_Group]:
     made = []
     for g, columns in enumerate(_columns(params)):
-        noise, level, count = np.unique(params.noise[columns], return_inverse=True, return_counts=True)
+        noise, level, count = _levels(params.noise[columns])
         shrink = 1.0 / (1.0 + params.spectrum[g][:, None] / noise)
-        made.append(_Group(columns, params.basis[g], noise, level, count.astype(np.float64), shrink))
+        made.append(_Group(columns, params.basis[g], noise, level, count, shrink))
     return made
+
+
+def _levels(noise: Float) -> tuple[Float, NDArray[np.intp], Float]:
+    """Distinct values of the noise, which of them each column has, and how many columns have it."""
+    if (noise == noise[:1]).all():
+        return noise[:1], np.zeros(noise.size, np.intp), np.asarray([float(noise.size)])
+    found, level, count = np.unique(noise, return_inverse=True, return_counts=True)
+    return found, level, count.astype(np.float64)
 
 
 def _entropy(params: GaussianParams) -> float:
