@@ -49,10 +49,19 @@ def _soft(on: Vector, rows: float, mass: float) -> Vector:
     return found
 
 
-def solve(problem: Problem, *starts: Vector) -> Seen:
-    """Climb over log tau from the best of the starts."""
-    looks = [seen for tau in starts if isinstance(seen := problem.look(np.log(tau)), Seen)]
-    return climb(problem.look, max(looks, key=lambda seen: seen.value), _GAIN)
+def solve(problem: Problem, fresh: Vector, last: Vector | None = None, reached: float = -math.inf) -> Seen:
+    """Climb over log tau from `fresh`, or from `last` if it is better.
+
+    `last` is only looked at when `fresh` is below `reached`, what `last` is known to reach.
+    """
+    start = problem.look(np.log(fresh))
+    other = problem.look(np.log(last)) if last is not None and start.value < reached else start
+    best = max(other, start, key=lambda seen: seen.value)
+    if not isinstance(best, Seen):
+        raise ArithmeticError(
+            "both starts of the sticks lie outside; expected one within what the rows can give"
+        )
+    return climb(problem.look, best, _GAIN)
 
 
 def drop(tau: Vector, keep: NDArray[np.bool_]) -> Vector:

@@ -76,18 +76,17 @@ class StickBreaking:
         """Sort, then sticks and mass to their joint optimum; kept only if the objective rises."""
         if sums.rows == 0:
             return self._prior(len(sums.on), float(params.mass))
-        order = np.argsort(-sums.on, kind="stable")
+        order, reached = np.argsort(-sums.on, kind="stable"), _total(self.score(params, sums))
         problem = Problem(
-            on=np.asarray(sums.on, dtype=np.float64)[order],
+            on=np.clip(sums.on[order], 0.0, float(sums.rows)).astype(np.float64),
             rows=float(sums.rows),
             mass=None if self.mass == "learn" else float(self.mass),
             lower=_LOWER[self.bound],
         )
         fresh = _sticks.from_counts(problem.on, problem.rows, float(params.mass))
-        found = _sticks.solve(problem, params.tau, fresh)
+        found = _sticks.solve(problem, fresh, params.tau, reached)
         made = _params(found.at, found.bound.value, order, found.mass)
-        better = _total(self.score(made, sums)) >= _total(self.score(params, sums))
-        return made if better else params
+        return made if _total(self.score(made, sums)) >= reached else params
 
     def score(self, params: StickBreakingParams, sums: PriorSums) -> dict[str, float]:
         """Terms of vibp 3.1 and the tail of 3.6; without `tail` it is the report's bound."""

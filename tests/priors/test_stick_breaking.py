@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from ibpdist.errors import UsageError
 from ibpdist.priors import StickBreaking
 from ibpdist.priors._objective import Problem
+from ibpdist.priors.stick_breaking import _LOWER
 from ibpdist.rules import Rule
 from ibpdist.structs import pack, replace, unpack
 from tests.support.prior_cases import mean_update, random_counts, sums, total
@@ -126,6 +127,22 @@ def test_extreme_counts_stay_finite(bound: str, rows: int) -> None:
             assert np.all(np.isfinite(prior.log_odds(params)))
 
 
+@pytest.mark.parametrize("mass", [1.3, "learn"])
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_score_is_what_is_climbed(bound: str, mass: object) -> None:
+    prior = StickBreaking(mass, bound)
+    params, seen = solved(prior, [90.0, 44.0, 40.0, 3.0, 0.0], 100)
+    posed = Problem(seen.on, 100.0, None if mass == "learn" else 1.3, _LOWER[bound])
+    assert posed.look(np.log(params.tau)).value == pytest.approx(total(prior, params, seen), rel=1e-12)
+
+
+def test_counts_beyond_the_rows_by_rounding() -> None:
+    for bound in BOUNDS:
+        params, seen = solved(StickBreaking("learn", bound), [100.00001, 100.0, 50.0, -1e-7], 100)
+        assert np.all(np.isfinite(params.log_on) & np.isfinite(params.log_off))
+        assert math.isfinite(total(StickBreaking("learn", bound), params, seen))
+
+
 # --- how often the objective is evaluated ---
 
 
@@ -160,7 +177,7 @@ def shares(kind: str, rng: np.random.Generator, features: int, rows: int) -> np.
     [(1000, 20), (20_000, 20), (20_000, 100), (200_000, 50), (4_000_000, 40), (4_000_000, 200)],
 )
 def test_few_evaluations(rows: int, features: int, kind: str, looks: list[int]) -> None:
-    """Two starts and up to seven steps as counts drift from pass to pass; one when they stay."""
+    """A start or two and up to seven steps as counts drift from pass to pass; one when they stay."""
     rng = np.random.default_rng(features)
     prior, share = StickBreaking("learn"), shares(kind, rng, features, rows)
     params, counts = prior.init(features, rows), []

@@ -145,6 +145,16 @@ def test_solution_is_stationary_from_any_start(kind: str) -> None:
     assert values == pytest.approx([values[0]] * 3, rel=1e-9)
 
 
+def test_better_of_two_starts() -> None:
+    """The second one is looked at only where it is known to reach more, and then taken if better."""
+    posed = problem("convex")
+    good, bad = _sticks.solve(posed, _sticks.from_counts(COUNTS, 120.0, 1.4)), np.full((5, 2), 1e-3)
+    assert _sticks.solve(posed, bad, good.at.tau, good.value).value >= good.value
+    assert _sticks.solve(posed, good.at.tau, bad, -1e9).value >= good.value
+    with pytest.raises(ArithmeticError, match="both starts"):
+        _sticks.solve(posed, np.full((5, 2), 1e30))
+
+
 def test_tighter_bound_gives_a_higher_optimum() -> None:
     values = []
     for kind in ("multinomial", "convex"):
