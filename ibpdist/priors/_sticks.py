@@ -56,12 +56,10 @@ def solve(problem: Problem, fresh: Vector, last: Vector | None = None, reached: 
     """
     start = problem.look(np.log(fresh))
     other = problem.look(np.log(last)) if last is not None and start.value < reached else start
-    best = max(other, start, key=lambda seen: seen.value)
-    if not isinstance(best, Seen):
-        raise ArithmeticError(
-            "both starts of the sticks lie outside; expected one within what the rows can give"
-        )
-    return climb(problem.look, best, _GAIN)
+    inside = [seen for seen in (other, start) if isinstance(seen, Seen)]
+    if not inside:
+        raise ArithmeticError("the sticks have no start inside; expected tau within what the rows can give")
+    return climb(problem.look, max(inside, key=lambda seen: seen.value), _GAIN)
 
 
 def drop(tau: Vector, keep: NDArray[np.bool_]) -> Vector:
