@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Literal, TypeVar, dataclass_transform
 
 import numpy as np
@@ -83,7 +84,8 @@ def replace(record: T, **changes: Any) -> T:
 
 def pack(record: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """Outline (kinds by field, JSON-able) and arrays (by dotted name) of a record."""
-    outline: dict[str, Any] = {"kind": type(record).__name__, "records": {}}
+    kind = type(record)
+    outline: dict[str, Any] = {"kind": kind.__name__, "module": kind.__module__, "records": {}}
     arrays: dict[str, Array] = {}
     for f in dataclasses.fields(record):
         value = getattr(record, f.name)
@@ -97,7 +99,9 @@ def pack(record: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def unpack(outline: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
-    """The record that `pack` took apart."""
+    """The record that `pack` took apart; only modules of this package are imported for it."""
+    if outline["kind"] not in _KINDS and str(outline.get("module", "")).startswith("ibpdist."):
+        import_module(outline["module"])
     kind = _KINDS[outline["kind"]]
     fields: dict[str, Any] = {name: a for name, a in arrays.items() if "." not in name}
     for name, inner in outline["records"].items():

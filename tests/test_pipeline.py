@@ -318,6 +318,8 @@ class TestRestarts:
         kept = fit(source, restarts=3, run=tmp_path / "run")
         assert_same(found, kept)
         assert kept["restarts"]["objective"].values.tolist() == levels.tolist()
+        assert kept.attrs["stopped"] == found.attrs["stopped"]
+        assert kept.attrs["objective"] == levels[chosen]
         assert verify(tmp_path / "run") == []
 
     def test_each_is_a_run_of_its_own(self, tmp_path, source):
@@ -382,3 +384,13 @@ def test_killed_and_resumed_from_outside(tmp_path, source, workers):
     assert_same(plain, ibp.resume(run))
     assert objectives(run) == objectives(tmp_path / "plain")
     assert verify(run) == []
+
+
+def test_a_run_is_verified_by_a_process_that_fitted_nothing(tmp_path, source):
+    """Records name the module they are of, so that whoever reads one need not have made one."""
+    import subprocess
+    import sys
+
+    fit(source, steps=2, run=tmp_path / "run")
+    code = "import sys; from ibpdist.runs.verify import verify; sys.exit(len(verify(sys.argv[1])))"
+    assert subprocess.run([sys.executable, "-c", code, tmp_path / "run"], check=False).returncode == 0

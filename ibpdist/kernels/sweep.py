@@ -110,9 +110,7 @@ def sweep(f, gamma, runs, prior, state, weights, rule, noise, inner, fresh):
                 for k in range(features):
                     row = turn * features + k
                     _linear(f, at, size, gamma[p], y, k, linear)
-                    _respond(
-                        weights, rule, linear, gamma[p, k, k], prior[k], noise, row, at, size, strip
-                    )
+                    _respond(weights, rule, linear, gamma[p, k, k], prior[k], noise, row, at, size, strip)
                     for r in range(64):
                         y[k, r] = strip[0][r] * strip[1][r]
                     if turn == inner - 1:

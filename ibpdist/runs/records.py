@@ -176,7 +176,7 @@ def _decode(path: Path, file: BinaryIO, entry: Mapping[str, Any]) -> Any:
     arrays = {field: _decode_array(path, file, field, place) for field, place in entry["arrays"].items()}
     try:
         return unpack(entry["outline"], arrays)
-    except KeyError as error:
+    except (KeyError, ImportError) as error:
         raise StorageError(f"{path}: holds a record {error} that this version does not know") from error
 
 

@@ -63,5 +63,6 @@ def choose(run: Path, count: int) -> None:
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(folder(run, at) / "result.zarr", staged)
     made = xr.DataTree(table(results).assign_attrs(chosen=at))
-    result.store(xr.DataTree(children={"restarts": made}), staged, mode="a")
+    root = xr.Dataset(attrs=results[at].attrs)  # writing a child writes the root as well
+    result.store(xr.DataTree(root, children={"restarts": made}), staged, mode="a")
     result.publish(run, staged)

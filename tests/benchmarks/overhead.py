@@ -14,7 +14,6 @@ import tempfile
 import time
 from pathlib import Path
 
-
 from ibpdist.data.synthetic import synthesise
 from ibpdist.engine.cluster import local
 from ibpdist.pipeline import fit
