@@ -106,7 +106,8 @@ class FitSpec(BaseModel):
 
     @classmethod
     def make(cls, **values: Any) -> Self:
-        """A spec from options; a fault is a UsageError that names the option."""
+        """A spec from options, numpy's numbers among them; a fault is a UsageError that names the option."""
+        values = {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items()}
         return cls._checked(values, "", {})
 
     @classmethod

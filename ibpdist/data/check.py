@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ibpdist.errors import InputError, UsageError
 
 EXACT = 2**53
-# Larger values have squares that overflow: in float64 themselves, in float32 inside a product.
-LIMITS = {"float32": 1e18, "float64": 1e150}
+# Squares of larger values overflow in float32 inside a product; in float64 their fourth powers do,
+# which a fit meets as squares of sums of products.
+LIMITS = {"float32": 1e18, "float64": 1e60}
 _SMALL = frozenset(
     np.dtype(name) for name in ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32")
 )
@@ -97,7 +98,7 @@ def _refuse_large(place: _Place, values: NDArray[Any], limit: float) -> None:
         infinite = np.isinf(place.x) if place.x.dtype.kind == "f" else np.zeros(place.x.shape, bool)
         large = np.abs(values) >= limit
     place.refuse(infinite, "is infinite: remove it or leave the cell empty", "infinite")
-    reason = f"is so large that its square overflows in {values.dtype}: rescale the data"
+    reason = f"is so large that products of it overflow in {values.dtype}: rescale the data"
     if values.dtype == np.float32:
         reason += " or store them as float64"
     place.refuse(large, reason, "overflow")

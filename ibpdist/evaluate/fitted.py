@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist import catalog
-from ibpdist.data._base import Source
+from ibpdist.data._base import Labels, Source
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.predict import Predictor, predictor
 
@@ -44,8 +44,8 @@ def predictor_of(result: xr.DataTree) -> Predictor:
     return predictor(named, system.weights)
 
 
-def source_of(data: object, columns: int) -> Source:
-    """Whatever holds rows with the columns of the fit."""
+def source_of(data: object, columns: int, labels: Labels | None = None) -> Source:
+    """Whatever holds rows with the columns of the fit; labels, where both have some, must be the same."""
     from ibpdist.data.arrays import as_source
 
     source = as_source(data)
@@ -54,4 +54,19 @@ def source_of(data: object, columns: int) -> Source:
             f"the data have {source.columns} columns, the fit has {columns}: give rows with the same columns",
             kind="shape",
         )
+    given = source.column_coords().get("column")
+    if labels is not None and given is not None:
+        unlike = np.flatnonzero(np.asarray(given).astype(str) != np.asarray(labels).astype(str))
+        if unlike.size:
+            at = int(unlike[0])
+            reason = (
+                f"is {given[at]!s} where the fit has {labels[at]!s}: give the columns in the order of the fit"
+            )
+            raise InputError(reason, column=at, kind="columns")
     return source
+
+
+def labels_of(result: xr.DataTree) -> Labels | None:
+    """Labels of the columns of a fit, if it has any."""
+    coords = result["params"].coords
+    return np.asarray(coords["column"].values) if "column" in coords else None

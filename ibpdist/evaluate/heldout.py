@@ -21,7 +21,7 @@ from ibpdist.data.synthetic import stored
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.exact import enumerable, exact
-from ibpdist.evaluate.fitted import Run, predictor_of, result_of, source_of, spec_of
+from ibpdist.evaluate.fitted import Run, labels_of, predictor_of, result_of, source_of, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
 from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
 from ibpdist.progress import Count
@@ -95,7 +95,10 @@ def evaluate(
     if data is None or (isinstance(visible, str) and visible == "fitted"):
         source, protocol = _own_rows(result, data)
     else:
-        source, protocol = source_of(data, len(of.noise)), columns_visible(visible, len(of.noise))
+        source, protocol = (
+            source_of(data, len(of.noise), labels_of(result)),
+            columns_visible(visible, len(of.noise)),
+        )
     threads = threads_for(source, workers, serial, scheduler)
     return score(of, source, protocol, Sampling(chains, draws, seed), threads=threads, progress=progress)
 
@@ -197,7 +200,10 @@ def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
     spec = spec_of(result)
     if not spec.holdout:
         raise UsageError("the fit saw every cell, so none is held out; give new rows, or fit with a holdout")
-    source = source_of(spec.data if data is None else data, int(result["params"].sizes["column"]))
+    if data is None and spec.data == "memory":
+        raise UsageError("the fit was in memory, so its data are not kept: pass them with visible='fitted'")
+    columns = int(result["params"].sizes["column"])
+    source = source_of(spec.data if data is None else data, columns, labels_of(result))
     split = as_split(spec.holdout)
     seen = split.train(source)
     if seen.fingerprint != result.attrs["fingerprint"]:

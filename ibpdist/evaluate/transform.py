@@ -24,7 +24,7 @@ from ibpdist.data.codec import zarr_codecs
 from ibpdist.data.labels import RowLabels
 from ibpdist.draws import Draws
 from ibpdist.evaluate.chunks import over_chunks, threads_for
-from ibpdist.evaluate.fitted import Run, result_of, source_of, spec_of
+from ibpdist.evaluate.fitted import Run, labels_of, result_of, source_of, spec_of
 from ibpdist.observations._base import RowState
 from ibpdist.progress import Count
 from ibpdist.structs import replace
@@ -112,7 +112,7 @@ def transform(
     chunk by chunk, and read from there when they are used. `workers` are threads.
     """
     result = result_of(run)
-    source = source_of(data, int(result["params"].sizes["column"]))
+    source = source_of(data, int(result["params"].sizes["column"]), labels_of(result))
     inference, attrs = inference_of(result, tolerance), _attributes(result, source)
     threads = threads_for(source, workers, serial, scheduler)
     parts = over_chunks(lambda index: inference.rows(source, index), source.chunks, threads)

@@ -220,12 +220,16 @@ class Gaussian:
         return params
 
 
+LEAST = 1e-120
+"""Variances below are taken for zero: their squares underflow."""
+
+
 def typical_variance(survey: Survey) -> float:
     """Mean over columns of the variance of the observed cells; their mean square, or 1, if that is zero."""
     cells = np.maximum(survey.cells, 1.0)
     spread = survey.squares / cells - (survey.total / cells) ** 2
     for value in (float(spread.mean()), float((survey.squares / cells).mean())):
-        if value > 1e-12 * float((survey.squares / cells).mean()) and value > np.finfo(np.float64).tiny:
+        if value > 1e-12 * float((survey.squares / cells).mean()) and value > LEAST:
             return value
     return 1.0
 

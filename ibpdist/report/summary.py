@@ -17,11 +17,18 @@ def summary(result: Any) -> str:
     active = np.asarray(params["active"].values)
     lines = [
         f"{int(active.sum())} of {active.size} features are active",
+        *_doubt(active),
         *_features(np.asarray(params["prevalence"].values), active, int(facts["rows"])),
         "",
         *(f"{name:<10} {text}" for name, text in _facts(result)),
     ]
     return "\n".join(lines)
+
+
+def _doubt(active: Any) -> Iterator[str]:
+    """A word where the number of features is not an answer."""
+    if active.size and active.all():
+        yield "every feature provided is in use: there may be more, so provide more (-K) and try --restarts"
 
 
 def _features(prevalence: Any, active: Any, rows: int) -> Iterator[str]:

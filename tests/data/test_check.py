@@ -121,10 +121,10 @@ def test_infinite_cells_are_named_and_counted(value, dtype):
     assert str(error).startswith(f"a.npy: row 102, column v: '{value}': ")
 
 
-@pytest.mark.parametrize(("dtype", "value"), [(F32, 1e18), (F32, -1e30), (F64, 1e150), (F64, -1e300)])
+@pytest.mark.parametrize(("dtype", "value"), [(F32, 1e18), (F32, -1e30), (F64, 1e60), (F64, -1e300)])
 def test_squares_that_overflow_are_refused(dtype, value):
     x = np.array([[1.0, np.nan], [2.0, value]])
-    with pytest.raises(InputError, match=r"row 1, column 1: .*overflows.*rescale") as caught:
+    with pytest.raises(InputError, match=r"row 1, column 1: .*overflow.*rescale") as caught:
         checked(x, dtype)
     assert caught.value.kind == "overflow"
     assert ("float64" in str(caught.value)) == (dtype == F32) or dtype == F64
@@ -134,12 +134,12 @@ def test_values_beyond_the_type_are_refused_not_made_infinite():
     with pytest.raises(InputError, match="store them as float64"):
         checked(np.array([[1e39]]), F32)
     if np.finfo(np.longdouble).max > np.finfo(np.float64).max:
-        with pytest.raises(InputError, match="overflows in float64"):
+        with pytest.raises(InputError, match="overflow in float64"):
             checked(np.array([[np.longdouble("1e400")]]), F64)
 
 
 def test_large_but_usable_values_are_accepted():
-    for dtype, value in ((F32, 9e17), (F64, 9e149), (F64, 1e30)):
+    for dtype, value in ((F32, 9e17), (F64, 9e59), (F64, 1e30)):
         assert checked(np.array([[value, 1e-300, 0]]), dtype)[0, 0] == dtype.type(value)
 
 

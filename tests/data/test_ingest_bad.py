@@ -23,7 +23,7 @@ TEXT = {
     "inf": ("a.csv", "1,2\n3,inf\n", 3, r"row 1, column 1: 'inf': is infinite"),
     "-Infinity": ("a.csv", "1,2\n-Infinity,4\n", 3, r"row 1, column 0: '-Infinity': is infinite"),
     "too large": ("a.csv", "1,2\n3,1e999\n", 3, r"row 1, column 1: '1e999': is too large"),
-    "square overflows": ("a.csv", "1,2\n3,1e200\n", 3, r"row 1, column 1: .*square overflows"),
+    "square overflows": ("a.csv", "1,2\n3,1e200\n", 3, r"row 1, column 1: .*products of it overflow"),
     "2^53 + 1": (
         "a.csv",
         "1,9007199254740993\n",
@@ -93,8 +93,8 @@ ARRAYS = {
     "no rows": (np.zeros((0, 3)), "has no rows"),
     "no columns": (np.zeros((3, 0)), "has no columns"),
     "infinite": (np.array([[1, 2], [3, -np.inf]]), "row 1, column 1: '-inf': is infinite"),
-    "overflow": (np.array([[1, 1e200]]), r"row 0, column 1: '1e\+200': .*square overflows"),
-    "float32 overflow": (np.array([[1, 1e30]], "f4"), "square overflows in float32.*float64"),
+    "overflow": (np.array([[1, 1e200]]), r"row 0, column 1: '1e\+200': .*products of it overflow"),
+    "float32 overflow": (np.array([[1, 1e30]], "f4"), "products of it overflow in float32.*float64"),
     "2^53 + 1": (np.array([[1, 2**53 + 1]]), r"'9007199254740993': is an integer beyond 2\^53"),
     "float16 infinite": (np.array([[1, np.inf]], "f2"), "is infinite"),
 }

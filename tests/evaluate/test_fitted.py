@@ -66,3 +66,34 @@ def test_data_must_have_the_columns_of_the_fit():
     with pytest.raises(InputError, match="the data have 4 columns, the fit has 5") as caught:
         source_of(np.zeros((3, 4)), 5)
     assert caught.value.code == 3
+
+
+def test_columns_go_by_their_labels():
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=list("abc"))
+    fitted = ibp.fit(frame, system="lg-vi-finite", K=2, steps=3)
+    assert ibp.transform(fitted, frame).sizes["row"] == 30
+    assert ibp.transform(fitted, frame.to_numpy()).sizes["row"] == 30
+    for wrong in (frame[list("acb")], frame.rename(columns={"b": "c", "c": "b"})):
+        with pytest.raises(InputError, match="column 1: is c where the fit has b"):
+            ibp.transform(fitted, wrong)
+        with pytest.raises(InputError, match="column 1"):
+            ibp.evaluate(fitted, wrong)
+
+
+@pytest.mark.parametrize("size", [1e59, 1e30, 1e-59, 1e-100, 1e-300])
+def test_numbers_of_any_accepted_size_give_finite_results(size):
+    x = size * np.random.default_rng(1).normal(size=(40, 5))
+    for system in ("lg-vi-finite", "fa-vi-infinite"):
+        fitted = ibp.fit(x, system=system, K=np.int64(3), steps=6)
+        assert np.isfinite(fitted["trace"]["objective"]).all()
+        assert np.isfinite(fitted["params"]["mean"]).all()
+
+
+def test_a_fit_in_memory_does_not_keep_its_data():
+    x = np.random.default_rng(1).normal(size=(40, 6))
+    fitted = ibp.fit(x, system="lg-vi-finite", K=2, steps=3, holdout=0.3)
+    with pytest.raises(UsageError, match="pass them"):
+        ibp.evaluate(fitted)
+    assert np.isfinite(float(ibp.evaluate(fitted, x, visible="fitted").score[0]))
