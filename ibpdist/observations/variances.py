@@ -49,7 +49,8 @@ class Levels:
 
     def explained(self, noise: Float) -> Float:
         """(level) what q(A) takes off the sum of squares, minus its own spread."""
-        fit = (self.power * (self.spectrum + 2 * noise) / (noise + self.spectrum) ** 2).sum(axis=0)
+        both = noise + self.spectrum
+        fit = (self.power / both * (1 + noise / both)).sum(axis=0)
         return np.asarray(fit - self.count * (self.own * noise / (noise + self.own)).sum(axis=0))
 
     def second(self, noise: Float) -> float:
