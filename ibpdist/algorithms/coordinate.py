@@ -74,13 +74,20 @@ class Coordinate:
         return replace(params, observation=self.model.observation.adopt(params.observation, survey))
 
     def start(self, chunk: Chunk, params: ModelParams, draws: Draws) -> RowState:
-        """z uniform on (0, 1), or a fair coin under draws; weights zero, so nothing is explained yet."""
+        """z uniform on (0, 1), or a fair coin under draws; weights zero, so nothing is explained yet.
+
+        Against a dictionary that was fitted before, the rows are swept from hot to cold: from where
+        they happen to start they would end in other features, and the fit below the one adopted.
+        """
         z = draws.uniform("start", chunk.start, chunk.rows, len(params.ids))
         if self.model.rules.z is not Rule.MEAN:
             z = np.round(z)
         width = len(params.ids) if self.model.weights.keeps else 0
         w = np.zeros((width, chunk.rows), chunk.x.dtype)
-        return RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)
+        state = RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)
+        for hot in () if self.model.draws else self.model.observation.heated(params.observation):
+            state, _ = self.local(chunk, state, replace(params, observation=hot), draws)
+        return state
 
     def local(
         self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws

@@ -1,8 +1,8 @@
 """Features of new rows under the parameters of a fit, chunk by chunk and out of core.
 
-The local step of the algorithm is repeated with the parameters fixed. It starts hot (the noise
-times 64, 32, .. 2, math/starts.md F), so that rows do not stay where they happen to start, and
-ends when no entry changes any more. Samplers give the mean of their draws.
+The local step of the algorithm is repeated with the parameters fixed, from where a fit with such
+parameters would start its rows (hot, so that they do not stay where they happen to start), until
+no entry changes any more. Samplers give the mean of their draws.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ LIMIT = 500
 """Most passes over a chunk."""
 
 _INNER = 4
-_HEATS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0)
 _BURN, _KEEP = 20, 100
 MARKER = "z/zarr.json"
 
@@ -61,9 +60,6 @@ class Inference:
         """z (and w) of the rows of a chunk."""
         chunk = source.read(index)
         state = self.algorithm.start(chunk, self.params, Draws(self.seed))
-        for step, heat in enumerate(_HEATS, start=1):
-            hot = _heated(self.params, heat)
-            state, _ = self.algorithm.local(chunk, state, hot, Draws(self.seed, step))
         state = self._converged(chunk, state) if self.algorithm.monotone() else self._mean(chunk, state)
         named = self.algorithm.describe_rows(state, self.params)
         turned: Named = {
@@ -72,7 +68,7 @@ class Inference:
         return Rows(chunk.start, turned, source.row_coords(index))
 
     def _steps(self, chunk: Any, state: RowState, count: int) -> Iterator[RowState]:
-        for step in range(len(_HEATS) + 1, len(_HEATS) + 1 + count):
+        for step in range(1, count + 1):
             state, _ = self.algorithm.local(chunk, state, self.params, Draws(self.seed, step))
             yield state
 
@@ -132,13 +128,6 @@ def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference
     spec = spec_of(result)
     algorithm = catalog.build(spec.system, spec.truncation, inner=_INNER, settings=spec.set)
     return Inference(algorithm, params_of(result), spec.seed, tolerance)
-
-
-def _heated(params: Any, heat: float) -> Any:
-    """Parameters with more noise; as they are when the observation has none."""
-    if not hasattr(params.observation, "noise"):
-        return params
-    return replace(params, observation=replace(params.observation, noise=heat * params.observation.noise))
 
 
 def _change(before: RowState, now: RowState) -> float:

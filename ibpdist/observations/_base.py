@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -64,6 +65,10 @@ class Observation(Protocol):
 
     def adopt(self, params: Any, survey: Survey) -> Any:
         """Parameters found on other data, or on fewer rows, with the facts of these."""
+        ...
+
+    def heated(self, params: Any) -> Iterator[Any]:
+        """The same with falling noise, down to its own; none for parameters that were never fitted."""
         ...
 
     def sweep(

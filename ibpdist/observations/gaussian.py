@@ -7,6 +7,7 @@ zero when K is large or a column is constant (vibp 9.3). Fits take the mode of l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -28,6 +29,7 @@ from ibpdist.structs import Named, replace
 from ibpdist.weights._base import Weights
 
 Float = NDArray[np.float64]
+HEATS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0)
 ONE_TURNS, COLUMN_TURNS = 30, 3
 FLOOR = 1e-3
 """Variance of a pseudo cell of the noise, as a share of the typical variance of a cell."""
@@ -98,6 +100,11 @@ class Gaussian:
         else:
             facts["entropy"] = np.zeros(())
         return replace(params, **facts)
+
+    def heated(self, params: GaussianParams) -> Iterator[GaussianParams]:
+        """Noise times 64, 32, .. 1; a dictionary without a spectrum was never fitted."""
+        for heat in HEATS if params.spectrum.any() else ():
+            yield replace(params, noise=heat * params.noise)
 
     def _facts(self, survey: Survey, features: int) -> dict[str, Any]:
         """What the data decide: groups of columns, counts, sums of squares; and a covariance of zero."""

@@ -368,3 +368,17 @@ def test_draws_of_latent_cells_are_refused():
     x, observed = problem(4, 7, 3, "masked")
     with pytest.raises(UsageError, match="draws need exact missing cells"):
         fit(build("lg-gibbs-finite", 2, settings={"missing": "latent"}), chunked(x, observed), 1)
+
+
+@pytest.mark.parametrize("system", ["lg-vi-infinite", "lg-vi-finite", "fa-vi-infinite"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fit_begun_at_an_optimum_stays_there(system, seed):
+    import ibpdist as ibp
+
+    rng = np.random.default_rng(seed)
+    x = (rng.random((300, 4)) < 0.4) @ rng.normal(size=(4, 12)) + 0.3 * rng.normal(size=(300, 12))
+    found = ibp.fit(x, system=system, K=6, seed=seed, restarts=3)
+    again = ibp.fit(x, system=system, K=6, seed=seed + 50, start=found)
+    before = found.attrs["objective"]
+    assert again.attrs["objective"] > before - 2e-3 * abs(before)
+    assert float(again["trace"]["objective"][0]) > before - 2e-2 * abs(before)
