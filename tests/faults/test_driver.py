@@ -97,7 +97,7 @@ def test_killed_at_random_times(plain):
     rng = np.random.default_rng(5)
     kills = 0
     for _ in range(40):
-        process = start(run, pause=0.03)
+        process = start(run, pause=0.15)  # the run takes longer than any of the waits
         try:
             process.wait(float(rng.uniform(0.8, 2.5)))
         except subprocess.TimeoutExpired:
@@ -154,7 +154,8 @@ def scheduler_and_workers(folder, count):
     file = folder / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": HERE}
     loopback = ["--host", "127.0.0.1", "--no-dashboard"]
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    environment = inherited | {"PYTHONPATH": str(HERE)}
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", *loopback, "--port", "0"]
     processes = [subprocess.Popen([*command, "--scheduler-file", str(file)], env=environment, **quiet)]
     while not file.exists():
