@@ -10,6 +10,7 @@ import hashlib
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -214,7 +215,7 @@ class Mortal(Toy):
 
     def local(self, chunk, local, params, draws):
         order = Path(self.orders) / f"{draws.step}-{chunk.start}"
-        if order.exists():
+        with suppress(FileNotFoundError):  # no order, or another worker with the same task obeys it
             order.rename(order.with_name(f"obeyed-{order.name}"))
             os.kill(os.getpid(), signal.SIGKILL)
         return super().local(chunk, local, params, draws)
