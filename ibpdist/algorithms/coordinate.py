@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.algorithms._base import Trace
-from ibpdist.algorithms.params import ModelParams
+from ibpdist.algorithms.params import OFF, ModelParams, orphans
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -66,6 +66,7 @@ class Coordinate:
             prior=self.model.prior.update(prior, half, self.model.rules.prior, rng),
             observation=self.model.observation.init(survey, self.features, rng),
             ids=np.arange(self.features),
+            **orphans(self.features),
             on=half.on,
             rows=survey.rows,
         )
@@ -92,7 +93,7 @@ class Coordinate:
     def local(
         self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws
     ) -> tuple[RowState, ModelSums]:
-        model, state = self.model, align(local, params.ids)
+        model, state = self.model, align(local, params)
         log_odds = model.prior.log_odds(params.prior)
         state, entries, observed = model.observation.sweep(
             chunk, params.observation, log_odds, model.weights, model.rules, state, draws, self.inner
@@ -105,7 +106,7 @@ class Coordinate:
         observed = model.observation.update(
             params.observation, sums.observation, model.rules.dictionary, draws.generator("observation")
         )
-        made = ModelParams(prior=prior, observation=observed, ids=params.ids, on=counts.on, rows=counts.rows)
+        made = replace(params, prior=prior, observation=observed, on=counts.on, rows=counts.rows)
         return made, self.score(made, sums)
 
     def score(self, params: ModelParams, sums: ModelSums) -> Trace:
@@ -144,15 +145,16 @@ class Coordinate:
             "prevalence": (("feature",), params.on[order] / max(float(params.rows), 1.0)),
             "active": (("feature",), params.on[order] > ACTIVE),
             "log_odds": (("feature",), self.model.prior.log_odds(params.prior)[order]),
+            "chance": (("feature",), self.model.prior.expected(params.prior)[order]),
             "mass": ((), np.asarray(params.prior.mass)),
             **self.model.observation.describe(params.observation, order),
         }
 
     def describe_rows(self, local: RowState, params: ModelParams) -> Named:
-        state = align(local, params.ids[by_prevalence(params)])
-        found: Named = {"z": (("feature", "row"), state.z)}
+        state, order = align(local, params), by_prevalence(params)
+        found: Named = {"z": (("feature", "row"), state.z[order])}
         if self.model.weights.keeps:
-            found["w"] = (("feature", "row"), state.w)
+            found["w"] = (("feature", "row"), state.w[order])
         return found
 
 
@@ -161,16 +163,24 @@ def by_prevalence(params: ModelParams) -> NDArray[np.intp]:
     return np.argsort(-params.on, kind="stable")
 
 
-def align(state: RowState, ids: NDArray[Any]) -> RowState:
-    """Row state for the features `ids`, in that order; features it has not seen are off."""
-    if np.array_equal(state.ids, ids):
+def align(state: RowState, params: ModelParams) -> RowState:
+    """Row state for the features of `params`, in their order."""
+    if np.array_equal(state.ids, params.ids):
         return state
     place = {int(name): at for at, name in enumerate(state.ids)}
+    new = np.array([int(name) not in place for name in params.ids])
+    first = np.where(new, params.parents[0], params.ids)
+    z, other = (_taken(state.z, place, ids) for ids in (first, np.where(new, params.parents[1], OFF)))
+    z += other - 2 * z * other
+    flipped = new & params.flip.astype(bool)
+    z[flipped] = 1 - z[flipped]
+    w = _taken(state.w, place, first) if state.w.shape[0] else state.w
+    return RowState(ids=np.asarray(params.ids), z=z, w=w)
+
+
+def _taken(table: NDArray[Any], place: dict[int, int], ids: NDArray[Any]) -> NDArray[Any]:
+    """Rows of a table (feature, row) by id, zeros for ids that it does not have."""
     source = np.array([place.get(int(name), -1) for name in ids], dtype=np.intp)
-
-    def taken(table: NDArray[Any]) -> NDArray[Any]:
-        made = table[source] if table.shape[0] else np.zeros((len(ids), table.shape[1]), table.dtype)
-        made[source < 0] = 0
-        return made
-
-    return RowState(ids=np.asarray(ids), z=taken(state.z), w=taken(state.w) if state.w.shape[0] else state.w)
+    made = table[source] if table.shape[0] else np.zeros((len(ids), table.shape[1]), table.dtype)
+    made[source < 0] = 0
+    return made

@@ -94,19 +94,17 @@ class Predictor:
 def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
     """A predictor from named arrays such as the `/params` of a result.
 
-    Without `basis` the covariance of A is the diagonal of `mean_sd`, or nothing; without
-    `log_odds` the odds are those of the prevalence; without `active` all features are.
+    Without `basis` the covariance of A is the diagonal of `mean_sd`, or nothing. The odds are those
+    of `chance`, E pi: `log_odds`, those of the variational update, make rare features too rare, and
+    serve only where there is no `chance`, as `prevalence` where there is neither. Without `active`
+    all features are.
     """
     mean = np.asarray(params["mean"], dtype=float)
     features, columns = mean.shape
     noise = np.broadcast_to(np.asarray(params["noise"], dtype=float), columns).copy()
     basis, spectrum, group = _covariance(params, mean, noise)
-    prevalence = (
-        np.asarray(params["prevalence"], dtype=float) if "prevalence" in params else np.ones(features)
-    )
-    odds = np.asarray(params["log_odds"], dtype=float) if "log_odds" in params else _logit(prevalence)
     active = np.asarray(params.get("active", np.ones(features)), dtype=bool)
-    return Predictor(mean, basis, spectrum, noise, group, odds, active, weights)
+    return Predictor(mean, basis, spectrum, noise, group, _odds(params, features), active, weights)
 
 
 class Density(Protocol):
@@ -216,6 +214,14 @@ def _covariance(
     # One group a column, with basis diag(sd) and no spectrum: Sigma_d = diag(sd^2).
     basis = np.asarray(params["mean_sd"], dtype=float).T[:, :, None] * np.eye(features)
     return basis, np.zeros((columns, features)), np.arange(columns)
+
+
+def _odds(params: Mapping[str, Any], features: int) -> Vector:
+    """(feature,) prior log odds that a new row has each feature."""
+    if "log_odds" in params and "chance" not in params:
+        return np.asarray(params["log_odds"], dtype=float)
+    given = params.get("chance", params.get("prevalence", np.ones(features)))
+    return _logit(np.asarray(given, dtype=float))
 
 
 def _logit(probability: Vector) -> Vector:

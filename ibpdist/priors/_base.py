@@ -42,6 +42,10 @@ class Prior(Protocol):
         """(feature,) prior log odds of z = 1 in use: log_on - log_off."""
         ...
 
+    def expected(self, params: Any) -> Vector:
+        """(feature,) E pi given the counts: how likely a new row has the feature before it is seen."""
+        ...
+
     def update(self, params: Any, sums: PriorSums, rule: Rule, rng: np.random.Generator) -> Any:
         """Parameters given the sums, solved to convergence; never lowers sum(score)."""
         ...

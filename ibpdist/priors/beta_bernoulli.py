@@ -54,6 +54,11 @@ class BetaBernoulli:
         odds: Vector = params.log_on - params.log_off
         return odds
 
+    def expected(self, params: BetaBernoulliParams) -> Vector:
+        """Means of Beta(tau); draws have the tau they were drawn from."""
+        found: Vector = params.tau[:, 0] / params.tau.sum(axis=1)
+        return found
+
     def update(
         self, params: BetaBernoulliParams, sums: PriorSums, rule: Rule, rng: np.random.Generator
     ) -> BetaBernoulliParams:

@@ -70,6 +70,12 @@ class StickBreaking:
         odds: Vector = params.log_on - params.log_off
         return odds
 
+    def expected(self, params: StickBreakingParams) -> Vector:
+        """Products of the means of the sticks, which are independent under q."""
+        found = np.empty(len(params.order))
+        found[params.order] = np.cumprod(params.tau[:, 0] / params.tau.sum(axis=1))
+        return found
+
     def update(
         self, params: StickBreakingParams, sums: PriorSums, rule: Rule, rng: np.random.Generator
     ) -> StickBreakingParams:

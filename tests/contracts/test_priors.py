@@ -64,6 +64,36 @@ def test_parameters(name, rule):
 
 
 @pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+def test_expected_is_the_mean_of_draws_of_the_prevalences(name, rule):
+    """Sticks multiply in their own order, which is not that of the features."""
+    params, rng = fitted(PRIORS[name], rule=rule), np.random.default_rng(2)
+    drawn = rng.beta(params.tau[:, 0], params.tau[:, 1], size=(20_000, 5))
+    if hasattr(params, "order"):
+        sticks, drawn = drawn, np.empty_like(drawn)
+        drawn[:, params.order] = np.cumprod(sticks, axis=1)
+    found = PRIORS[name].expected(params)
+    assert found.shape == (5,)
+    assert (np.abs(drawn.mean(0) - found) < 5 * drawn.std(0) / np.sqrt(20_000)).all()
+    assert (np.diff(found[np.argsort(-ON)]) < 0).all()
+
+
+def test_a_feature_of_one_row_in_a_hundred_is_expected_once():
+    """mathematics.md 8: the odds of the update say .0065, E pi is 1.1 / 101.1."""
+    prior = BetaBernoulli(mass=0.5)
+    given = sums([1.0, 30.0, 10.0, 60.0, 2.0], 100)
+    params = prior.update(prior.init(5, 100), given, Rule.MEAN, np.random.default_rng(0))
+    assert prior.expected(params)[0] == pytest.approx(1.1 / 101.1, rel=1e-12)
+    assert 1 / (1 + np.exp(-prior.log_odds(params)[0])) == pytest.approx(0.0065, abs=5e-5)
+
+
+@every
+def test_expected_survives_select(name):
+    params = fitted(PRIORS[name])
+    kept = PRIORS[name].select(params, np.array([3, 1]))
+    np.testing.assert_allclose(PRIORS[name].expected(kept), PRIORS[name].expected(params)[[3, 1]], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
 def test_score_is_finite_and_named(name, rule):
     prior = PRIORS[name]
     terms = prior.score(fitted(prior, rule=rule), sums())

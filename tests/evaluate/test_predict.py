@@ -84,6 +84,15 @@ def test_predictor_reads_basis_and_odds():
     assert made.weights == "normal"
 
 
+def test_the_odds_are_those_of_the_chance_where_there_is_one():
+    bare = {"mean": np.zeros((2, 3)), "noise": 1.0, "prevalence": np.array([0.1, 0.2])}
+    with_odds = bare | {"log_odds": np.array([-3.0, -2.0])}
+    with_chance = with_odds | {"chance": np.array([0.25, 0.5])}
+    np.testing.assert_allclose(predictor(bare).log_odds, [-np.log(9), -np.log(4)])
+    np.testing.assert_array_equal(predictor(with_odds).log_odds, [-3, -2])
+    np.testing.assert_allclose(predictor(with_chance).log_odds, [-np.log(3), 0], atol=1e-12)
+
+
 def test_predictor_from_standard_deviations_and_prevalence_alone():
     sd = np.random.default_rng(1).uniform(0.1, 1, (2, 4))
     params = {"mean": np.zeros((2, 4)), "mean_sd": sd, "noise": 0.5, "prevalence": np.array([0.25, 0.5])}
