@@ -6,7 +6,7 @@ is a pure function of its arguments, so that it can be run anywhere and run agai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ibpdist.data._base import Chunk
@@ -16,6 +16,8 @@ from ibpdist.structs import Named as Named
 Params = Any
 Local = Any
 Sums = Any
+Known = Sequence[tuple[Any, Any]]
+"""Questions asked before a fit, each with its answer."""
 Trace = Mapping[str, float]
 """Terms of one step by name; always `objective`, `bound` and `active`."""
 
@@ -27,7 +29,15 @@ class Parallel(Protocol):
         """Facts of the data that are needed once; reduced over chunks like sums."""
         ...
 
-    def init(self, survey: Any, draws: Draws) -> Params: ...
+    def ask(self, survey: Any, known: Known, draws: Draws) -> Any | None:
+        """A further question to the data before the fit begins (a record); None: there is none."""
+        ...
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        """A chunk's part of the answer; reduced over chunks like sums."""
+        ...
+
+    def init(self, survey: Any, draws: Draws, known: Known = ()) -> Params: ...
 
     def adopt(self, params: Params, survey: Any) -> Params:
         """Parameters of another fit, for these data."""

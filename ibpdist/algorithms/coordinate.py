@@ -9,14 +9,15 @@ function of the new globals and the sums (vibp 9.1): never a second pass to scor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.algorithms._base import Trace
-from ibpdist.algorithms.params import OFF, ModelParams, orphans
+from ibpdist.algorithms._base import Known, Trace
+from ibpdist.algorithms.params import OFF, ModelParams
+from ibpdist.algorithms.starts import Begin, Random
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -42,11 +43,13 @@ class ModelSums:
 
 @dataclass(frozen=True)
 class Coordinate:
-    """`features` is the truncation K; `inner` sweeps over the features are made in a step."""
+    """`features` is the truncation K; `inner` sweeps over the features are made in a step; `begin`
+    makes the first parameters."""
 
     model: Model
     features: int
     inner: int = 1
+    begin: Begin = field(default_factory=Random)
 
     def __post_init__(self) -> None:
         for name, value in (("features", self.features), ("inner", self.inner)):
@@ -56,20 +59,14 @@ class Coordinate:
     def survey(self, chunk: Chunk) -> Survey:
         return self.model.observation.survey(chunk)
 
-    def init(self, survey: Survey, draws: Draws) -> ModelParams:
-        """A random dictionary; prevalences as if every feature were on in half of the rows."""
-        rows = float(survey.rows)
-        prior = self.model.prior.init(self.features, int(rows))
-        half = PriorSums(on=np.full(self.features, 0.5 * rows), rows=survey.rows)
-        rng = draws.generator("init")
-        return ModelParams(
-            prior=self.model.prior.update(prior, half, self.model.rules.prior, rng),
-            observation=self.model.observation.init(survey, self.features, rng),
-            ids=np.arange(self.features),
-            **orphans(self.features),
-            on=half.on,
-            rows=survey.rows,
-        )
+    def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        return self.begin.ask(self.model, self.features, survey, known, draws)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return self.begin.look(chunk, question, draws)
+
+    def init(self, survey: Survey, draws: Draws, known: Known = ()) -> ModelParams:
+        return self.begin.init(self.model, self.features, survey, known, draws)
 
     def adopt(self, params: ModelParams, survey: Survey) -> ModelParams:
         return replace(params, observation=self.model.observation.adopt(params.observation, survey))
@@ -168,7 +165,7 @@ def align(state: RowState, params: ModelParams) -> RowState:
     if np.array_equal(state.ids, params.ids):
         return state
     place = {int(name): at for at, name in enumerate(state.ids)}
-    new = np.array([int(name) not in place for name in params.ids])
+    new = np.array([int(name) not in place for name in params.ids], dtype=bool)
     first = np.where(new, params.parents[0], params.ids)
     z, other = (_taken(state.z, place, ids) for ids in (first, np.where(new, params.parents[1], OFF)))
     z += other - 2 * z * other

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 from ibpdist.algorithms._base import Parallel, Params, Trace
 from ibpdist.draws import Draws
-from ibpdist.engine._base import ADVANCE, SURVEY, Block, Engine
+from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine
 from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
 from ibpdist.errors import IbpError
@@ -52,14 +53,28 @@ def sweeps(
 
 
 def initial(algorithm: Parallel, engine: Engine, draws: Draws, like: Params | None = None) -> Params:
-    """Parameters of step 0, after one look at the data."""
-    facts: TreeSum[object] = TreeSum()
-    for found in engine.each(SURVEY):
-        facts.add(found)
+    """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
+    survey, at = reduced(engine.each(SURVEY)), draws.at(0)
     with one_thread():
         if like is not None:
-            return algorithm.adopt(like, facts.value())
-        return algorithm.init(facts.value(), draws.at(0))
+            return algorithm.adopt(like, survey)
+    known: list[tuple[object, object]] = []
+    for step in count(1):
+        with one_thread():
+            question = algorithm.ask(survey, known, at)
+            if question is None:
+                return algorithm.init(survey, at, known)
+        engine.publish(-step, question)
+        known.append((question, reduced(engine.each(LOOK, -step))))
+    raise AssertionError("questions end")
+
+
+def reduced(found: Iterable[object]) -> Any:
+    """Records of adjoining groups of chunks, combined in the fixed order."""
+    total: TreeSum[object] = TreeSum()
+    for one in found:
+        total.add(one)
+    return total.value()
 
 
 def sweep(engine: Engine, step: int) -> Block:
@@ -85,12 +100,12 @@ Rule = Callable[[Snapshot | None, Snapshot], Stop | None]
 
 @dataclass(frozen=True)
 class Converged:
-    """The objective gains less than `rtol` of its size in a step."""
+    """The objective gains less than `rtol` of its size in a step, and nothing else is to be tried."""
 
     rtol: float = 1e-6
 
     def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
-        if before is None:
+        if before is None or not now.trace.get("settled", 1.0):
             return None
         level = now.trace["objective"]
         gain = level - before.trace["objective"]

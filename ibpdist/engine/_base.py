@@ -1,7 +1,8 @@
 """What a loop of steps needs from the place where it runs, and from the record it keeps.
 
 Params of step s are those after its update (step 0: the initial ones), and so is row state:
-step s reads params and row state of step s - 1.
+step s reads params and row state of step s - 1. What is asked of the data before the fit begins
+is published as params of the steps -1, -2, ...
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ibpdist.algorithms._base import Local, Params
 
 Scalar = str | int | float
 SURVEY = "ibpdist.engine.work:survey"
+LOOK = "ibpdist.engine.work:look"
 ADVANCE = "ibpdist.engine.work:advance"
 SAVE = "ibpdist.engine.work:save"
 

@@ -91,6 +91,16 @@ def survey(bench: Workbench, first: int, last: int) -> Any:
     return total.value()
 
 
+def look(bench: Workbench, first: int, last: int, step: int) -> Any:
+    """The answer of a group of chunks to the question that was published as params of `step`."""
+    total: TreeSum[Any] = TreeSum()
+    question, draws = bench.params(step), bench.draws.at(0)
+    with one_thread():
+        for index in range(first, last):
+            total.add(bench.algorithm.look(bench.chunk(index), question, draws))
+    return total.value()
+
+
 def advance(bench: Workbench, first: int, last: int, step: int) -> Block:
     """Make `step` on a group of chunks."""
     began, replayed = time.perf_counter(), bench.replayed

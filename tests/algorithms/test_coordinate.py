@@ -1,6 +1,7 @@
 """Coordinate: nothing depends on chunks, order or names; row state follows its features; odd data."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibpdist.algorithms.coordinate import ACTIVE, Coordinate, align, by_prevalence
+from ibpdist.algorithms.params import OFF, orphans
 from ibpdist.catalog import SYSTEMS, build
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
@@ -217,13 +219,18 @@ def test_update_on_empty_sums_is_the_prior(prior, family):
 # --- row state ---
 
 
+def named(ids, **origin):
+    """What `align` reads of parameters."""
+    return SimpleNamespace(ids=np.array(ids, int), **(orphans(len(ids)) | origin))
+
+
 @BOTH
 def test_align(weights):
     rng = np.random.default_rng(1)
     w = rng.normal(size=(3, 5)) if weights == "normal" else np.zeros((0, 5))
     state = RowState(ids=np.array([4, 7, 9]), z=rng.random((3, 5)), w=w)
-    assert align(state, state.ids) is state
-    made = align(state, np.array([9, 12, 4]))
+    assert align(state, named(state.ids)) is state
+    made = align(state, named([9, 12, 4]))
     assert made.ids.tolist() == [9, 12, 4]
     np.testing.assert_array_equal(made.z, [state.z[2], np.zeros(5), state.z[0]])
     if weights == "normal":
@@ -235,11 +242,24 @@ def test_align(weights):
 
 def test_align_from_nothing_and_to_nothing():
     state = RowState(ids=np.array([3]), z=np.ones((1, 2), np.float32), w=np.zeros((0, 2), np.float32))
-    none = align(state, np.zeros(0, int))
+    none = align(state, named([]))
     assert none.z.shape == (0, 2)
-    back = align(none, np.array([3, 4]))
+    back = align(none, named([3, 4]))
     assert back.z.tolist() == [[0, 0], [0, 0]]
     assert back.z.dtype == np.float32
+
+
+def test_features_that_are_new_begin_as_their_parents_say():
+    rng = np.random.default_rng(2)
+    a, b = rng.random((2, 5))
+    hard = RowState(ids=np.array([4, 7]), z=np.round([a, b]), w=np.zeros((0, 5)))
+    parents = np.array([[4, 4, 7, OFF, 4], [OFF, 7, OFF, OFF, 7]])
+    made = align(hard, named([4, 20, 21, 22, 23], parents=parents, flip=np.array([1, 0, 1, 1, 1], bool)))
+    one, two = hard.z.astype(bool)
+    expected = [one, one ^ two, ~two, np.ones(5, bool), ~(one ^ two)]
+    np.testing.assert_array_equal(made.z, expected, "a known feature is not flipped again")
+    soft = align(replace(hard, z=np.array([a, b])), named([20], parents=np.array([[4], [7]]), flip=np.array([True])))
+    np.testing.assert_allclose(soft.z[0], 1 - (a * (1 - b) + b * (1 - a)), atol=1e-15)
 
 
 @BOTH
@@ -249,7 +269,7 @@ def test_local_aligns_first(weights):
     params = replace(params, ids=np.array([5, 2, 8]))
     old = replace(state, ids=np.array([8, 5, 1]))
     (one,), sums = sweep(alg, [chunk], [old], params, Draws(1))
-    (two,), other = sweep(alg, [chunk], [align(old, params.ids)], params, Draws(1))
+    (two,), other = sweep(alg, [chunk], [align(old, params)], params, Draws(1))
     np.testing.assert_array_equal(one.z, two.z)
     assert one.ids.tolist() == [5, 2, 8]
     close(sums, other)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.params import ModelParams
+from ibpdist.algorithms.params import ModelParams, orphans
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.model import Model
@@ -106,7 +106,8 @@ def prior_draw(joint, alg, rng):
         scale=scale,
         unit=np.asarray(joint.unit),
     )
-    params = ModelParams(prior, observed, ids=np.arange(k), on=z.sum(axis=1), rows=np.asarray(float(n)))
+    counts = {"on": z.sum(axis=1), "rows": np.asarray(float(n))}
+    params = ModelParams(prior, observed, ids=np.arange(k), **orphans(k), **counts)
     state = RowState(ids=params.ids, z=z, w=w)
     return with_data(joint, Draw(params, state, np.zeros((n, joint.columns))), rng)
 

@@ -65,7 +65,13 @@ class Toy:
     def survey(self, chunk):
         return ToyFacts(chunk.x.sum(0), (chunk.x**2).sum(0), np.float64(chunk.rows))
 
-    def init(self, survey, draws):
+    def ask(self, survey, known, draws):
+        return None
+
+    def look(self, chunk, question, draws):
+        raise AssertionError("nothing was asked")
+
+    def init(self, survey, draws, known=()):
         mean = survey.total / survey.rows
         spread = np.sqrt(survey.square / survey.rows - mean**2)
         noise = draws.generator("centre").normal(size=(self.features, mean.size))
