@@ -1,0 +1,59 @@
+"""Which sources are complements of features: the ones that leave no intercept (math/starts.md, 2D).
+
+x = b0 + sum_k z_k a_k with the columns as found; complementing the set f turns a_k into -a_k
+there and b0 into b0 + sum_{k in f} a_k, which is zero for the true set.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Sets = NDArray[np.bool_]
+
+_STARTS = 10
+
+
+def regression(x: Matrix, z: Matrix) -> tuple[Matrix, Vector]:
+    """Dictionary (feature, column) and intercept (column) of x (column, row) on z (feature, row)."""
+    mean, share = x.mean(1), z.mean(1)
+    centred = z - share[:, None]
+    gram = centred @ centred.T
+    a = np.linalg.lstsq(gram, centred @ (x - mean[:, None]).T, rcond=None)[0]
+    return a, mean - share @ a
+
+
+def orientations(a: Matrix, intercept: Vector, rng: np.random.Generator, best: int = 3) -> Sets:
+    """(set, feature) the sets f with the least |b0 + sum_{k in f} a_k|^2 found, the least first.
+
+    1- and 2-flip descent from f = (w < -1/2), w the least squares solution, and random sets.
+    """
+    gram, linear = a @ a.T, a @ intercept
+    w = np.linalg.lstsq(a.T, intercept, rcond=None)[0]
+    starts = [w < -0.5, *(rng.random((_STARTS, len(a))) < 0.5)]
+    found = np.unique(np.array([_descend(gram, linear, f) for f in starts]), axis=0)
+    order = np.argsort([objective(a, intercept, f) for f in found], kind="stable")
+    made: Sets = found[order[:best]]
+    return made
+
+
+def objective(a: Matrix, intercept: Vector, f: Sets) -> float:
+    """|b0 + sum_{k in f} a_k|^2."""
+    rest = intercept + f @ a
+    return float(rest @ rest)
+
+
+def _descend(gram: Matrix, linear: Vector, f: Sets) -> Sets:
+    """Flip one or two members while the objective falls."""
+    f, still = f.copy(), 1e-12 * (float(np.trace(gram)) + float(np.abs(linear).sum()))
+    while True:
+        sign = 1.0 - 2.0 * f
+        change = 2 * sign * (gram @ f + linear) + np.diag(gram)
+        pairs = change[:, None] + change[None, :] + 2 * np.outer(sign, sign) * gram
+        np.fill_diagonal(pairs, change)
+        k, other = np.unravel_index(int(np.argmin(pairs)), pairs.shape)
+        if pairs[k, other] >= -still:
+            return f
+        f[[k, other]] = ~f[[k, other]]

@@ -1,0 +1,170 @@
+"""A pool of certified columns from many one-unit starts, and the simplest basis in it (math/starts.md, 2C).
+
+With few rows the sample correlations of the true sources ruin every symmetric method, but a
+single source can still be found from a random direction, and the certificate knows it. Unions
+and differences of sources pass too; a basis of least entropy leaves them out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import entr
+
+from ibpdist.starts import contrast
+from ibpdist.starts.certificate import Columns, Space, certify, distinct, harden
+from ibpdist.starts.symmetric import separate
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+STARTS = 400
+_ROUNDS, _BARREN, _AGAIN = 12, 4, 2
+_INSIDE, _OUTSIDE = 40, 60
+_LEAST_VARIANCE, _STILL = 0.02, 1e-5
+_NEW = 0.02
+_PLENTY = 25
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Directions (component, component_) and how many of the first are certified."""
+
+    directions: Matrix
+    certified: int
+
+
+def search(into: Space, seeds: Matrix, rng: np.random.Generator) -> Pool:
+    """Complete basis of directions, certified ones first; `seeds` are directions to begin with."""
+    r = len(into.y)
+    pool = _grown(None, seeds, into)
+    basis, lowest, barren, again = greedy(pool), np.inf, 0, 0
+    longest = 0
+    for turn in range(_ROUNDS + 1):
+        full = len(basis) == r
+        if full and turn == 0 and into.rows >= _PLENTY * r:
+            break
+        entropy = float(_entropy(pool.take(basis)).sum())
+        again = again + 1 if full and len(basis) == longest and entropy >= lowest - 1e-9 else 0
+        barren = 0 if turn == 0 or len(basis) > longest else barren + 1
+        lowest, longest = entropy, max(longest, len(basis))
+        if turn == _ROUNDS or (full and again >= _AGAIN) or (not full and barren >= _BARREN):
+            break
+        pool = _grown(pool, _round(pool.take(basis).directions, full, turn, into, rng), into)
+        basis = greedy(pool)
+    return _completed(pool.take(basis).directions, into, rng)
+
+
+def greedy(pool: Columns) -> NDArray[np.intp]:
+    """Places of the basis of least entropy: simple columns first, each with a new direction."""
+    order = np.argsort(_entropy(pool) + 0.5 * np.log(np.maximum(pool.ratio, 1.0)), kind="stable")
+    taken: list[int] = []
+    frame = np.zeros((0, pool.directions.shape[1]))
+    for k in order:
+        if len(taken) == pool.directions.shape[1]:
+            break
+        d = pool.directions[k] / np.linalg.norm(pool.directions[k])
+        rest = d - frame.T @ (frame @ d)
+        rest -= frame.T @ (frame @ rest)
+        if rest @ rest > _NEW:
+            taken.append(int(k))
+            frame = np.vstack([frame, rest / np.linalg.norm(rest)])
+    return np.array(taken, dtype=np.intp)
+
+
+def _grown(pool: Columns | None, directions: Matrix, into: Space) -> Columns:
+    """The pool and the certified columns near these directions, no column twice."""
+    z = harden(directions, into)
+    new = certify(z[distinct(z)], into)
+    new = new.take(new.certified)
+    if pool is None:
+        return new
+    both = Columns(
+        np.concatenate([pool.z, new.z]),
+        np.concatenate([pool.directions, new.directions]),
+        np.concatenate([pool.ratio, new.ratio]),
+        np.concatenate([pool.certified, new.certified]),
+    )
+    return both.take(distinct(both.z))
+
+
+def _round(basis: Matrix, full: bool, turn: int, into: Space, rng: np.random.Generator) -> Matrix:
+    """Directions where one-unit searches end; while the basis is short most begin in its complement."""
+    w = _unit(rng.standard_normal((STARTS, len(into.y))))
+    if full:
+        w[: STARTS // 2] = _sums(basis, STARTS // 2, rng)
+        return one_unit(into.y, w, _OUTSIDE)
+    if len(basis) and turn % 3 < 2:
+        outside = complement(basis)
+        inside = one_unit(outside @ into.y, _unit(w @ outside.T), _INSIDE)
+        return one_unit(into.y, inside @ outside, _OUTSIDE - _INSIDE)
+    return one_unit(into.y, w, _OUTSIDE)
+
+
+def one_unit(y: Matrix, w: Matrix, most: int) -> Matrix:
+    """Two-valued fixed points w <- g(u) Y'/N - mean(g') S w, each alone, from unit w (start, component)."""
+    w, open_ = w.copy(), np.arange(len(w))
+    cov = y @ y.T / y.shape[1]
+    state = contrast.split(w @ y)[1]
+    for turn in range(most):
+        old = w[open_]
+        u = old @ y
+        state = _values(u, state, turn)
+        g, slope = contrast.two_valued(u, state)
+        new = _unit(g @ y.T / y.shape[1] - slope[:, None] * (old @ cov))
+        w[open_] = new
+        moves = np.abs(np.einsum("ij,ij->i", new, old)) < 1 - _STILL
+        open_, state = open_[moves], state.take(moves)
+        if open_.size == 0:
+            break
+    return w
+
+
+def complement(basis: Matrix) -> Matrix:
+    """Orthonormal directions outside the span of independent ones (direction, component)."""
+    q = np.linalg.qr(basis.T, mode="complete")[0]
+    made: Matrix = q[:, len(basis) :].T
+    return made
+
+
+def _values(u: Matrix, state: contrast.Mixture, turn: int) -> contrast.Mixture:
+    """Class values and variance: afresh in the first turns and each third, else two more rounds."""
+    if turn < 3 or turn % 3 == 0:
+        state = contrast.split(u)[1]
+        v = np.maximum(state.variance, _LEAST_VARIANCE)
+        return contrast.Mixture(state.share, state.low, state.high, v)
+    return contrast.fit(u, state, 2, _LEAST_VARIANCE)
+
+
+def _completed(basis: Matrix, into: Space, rng: np.random.Generator) -> Pool:
+    """Directions that are short of the dimension come from a symmetric search outside the basis."""
+    certified = len(basis)
+    if certified < len(into.y):
+        outside = complement(basis) if certified else np.eye(len(into.y))
+        rest = separate(outside @ into.y, rng, ("skew", "tanh", "cube", "skew"))
+        basis = np.concatenate([basis, rest.directions @ outside])
+    return Pool(basis, certified)
+
+
+def _sums(basis: Matrix, count: int, rng: np.random.Generator) -> Matrix:
+    """Sums and differences of two directions of a basis."""
+    d = _unit(basis)
+    one, two = rng.integers(len(d), size=(2, count))
+    sign = rng.choice([-1.0, 1.0], size=(count, 1))
+    made = d[one] + sign * d[two]
+    made[one == two] = d[one[one == two]]
+    return _unit(made)
+
+
+def _unit(w: Matrix) -> Matrix:
+    length = np.linalg.norm(w, axis=1, keepdims=True)
+    made: Matrix = w / np.where(length > 0, length, 1.0)
+    return made
+
+
+def _entropy(pool: Columns) -> Vector:
+    share = pool.z.mean(1)
+    made: Vector = entr(share) + entr(1 - share)
+    return made
