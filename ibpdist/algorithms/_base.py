@@ -59,6 +59,14 @@ class Parallel(Protocol):
         """Whether the objective may never fall (false for draws)."""
         ...
 
+    def final(self, params: Params) -> Params:
+        """Parameters to start another fit from, or to find the features of new rows with."""
+        ...
+
+    def plain(self) -> Parallel:
+        """What finds the features of rows under final parameters."""
+        ...
+
     def describe(self, params: Params) -> Named:
         """Global results, features by falling prevalence."""
         ...

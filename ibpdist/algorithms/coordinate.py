@@ -9,13 +9,14 @@ function of the new globals and the sums (vibp 9.1): never a second pass to scor
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.algorithms._base import Known, Trace
+from ibpdist.algorithms._base import Known, Parallel, Trace
 from ibpdist.algorithms.params import OFF, ModelParams
 from ibpdist.algorithms.starts import Begin, Random
 from ibpdist.data._base import Chunk
@@ -23,6 +24,7 @@ from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.model import Model
 from ibpdist.observations._base import RowState, RowSums, Survey
+from ibpdist.observations.rows import worth
 from ibpdist.priors._base import PriorSums
 from ibpdist.rules import Rule
 from ibpdist.structs import Named, replace, struct
@@ -87,6 +89,25 @@ class Coordinate:
             state, _ = self.local(chunk, state, replace(params, observation=hot), draws)
         return state
 
+    def renew(self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws) -> RowState:
+        """Rows inferred anew from hot to cold, each kept where its part of the objective is higher.
+
+        Only for unit weights; elsewhere rows stay as they are.
+        """
+        old, model = align(local, params), self.model
+        if model.weights.keeps or model.draws or params.observation.latent:
+            return old
+        chance = (params.on / max(float(params.rows), 1.0)).astype(chunk.x.dtype)
+        new, often = (
+            replace(old, z=np.repeat(chance[:, None], chunk.rows, axis=1)),
+            dataclasses.replace(self, inner=2),
+        )
+        for hot in [*model.observation.heated(params.observation), params.observation]:
+            new, _ = often.local(chunk, new, replace(params, observation=hot), draws)
+        log_odds = model.prior.log_odds(params.prior)
+        before, after = (worth(chunk, params.observation, log_odds, state.z) for state in (old, new))
+        return replace(old, z=np.where(after > before, new.z, old.z))
+
     def local(
         self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws
     ) -> tuple[RowState, ModelSums]:
@@ -134,6 +155,12 @@ class Coordinate:
 
     def monotone(self) -> bool:
         return not self.model.draws
+
+    def final(self, params: ModelParams) -> ModelParams:
+        return params
+
+    def plain(self) -> Parallel:
+        return self
 
     def describe(self, params: ModelParams) -> Named:
         order = by_prevalence(params)

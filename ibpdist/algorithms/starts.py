@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibpdist.algorithms._base import Known
 from ibpdist.algorithms.params import ModelParams, orphans
@@ -51,14 +52,19 @@ class Random:
 
 
 def beginnings(
-    model: Model, on: np.ndarray[Any, Any], survey: Survey, rng: np.random.Generator
+    model: Model,
+    on: NDArray[np.float64],
+    survey: Survey,
+    rng: np.random.Generator,
+    most: int | None = None,
 ) -> dict[str, Any]:
-    """What parameters hold beside the observation's, for new features with these counts (feature)."""
+    """What parameters hold beside the observation's, for new features with these counts (feature), of
+    which there may be `most`."""
     features = len(on)
-    prior = model.prior.init(features, int(survey.rows))
+    prior = model.prior.init(most or features, int(survey.rows))
     counts = PriorSums(on=on, rows=survey.rows)
     return {
-        "prior": model.prior.update(prior, counts, model.rules.prior, rng),
+        "prior": model.prior.update(model.prior.resized(prior, features), counts, model.rules.prior, rng),
         "ids": np.arange(features),
         **orphans(features),
         "on": on,

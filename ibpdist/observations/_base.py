@@ -67,6 +67,23 @@ class Observation(Protocol):
         """Parameters found on other data, or on fewer rows, with the facts of these."""
         ...
 
+    def isotropic(self) -> Observation:
+        """The same for data in which all columns have the same noise."""
+        ...
+
+    def lifted(
+        self,
+        coarse: Any,
+        survey: Survey,
+        basis: Matrix,
+        unit: Matrix,
+        grown: float,
+        rng: np.random.Generator,
+    ) -> Any:
+        """Parameters for all columns from those of data projected on `basis` (column, component) in units
+        `unit` (column), with `grown` times as many rows."""
+        ...
+
     def heated(self, params: Any) -> Iterator[Any]:
         """The same with falling noise, down to its own; none for parameters that were never fitted."""
         ...

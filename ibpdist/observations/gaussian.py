@@ -7,6 +7,7 @@ zero when K is large or a column is constant (vibp 9.3). Fits take the mode of l
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -100,6 +101,36 @@ class Gaussian:
         else:
             facts["entropy"] = np.zeros(())
         return replace(params, **facts)
+
+    def isotropic(self) -> Gaussian:
+        """The same with one noise for all columns, as there is in units of the noise."""
+        return dataclasses.replace(self, noise="one") if isinstance(self.noise, str) else self
+
+    def lifted(
+        self,
+        coarse: GaussianParams,
+        survey: Survey,
+        basis: Float,
+        unit: Float,
+        grown: float,
+        rng: np.random.Generator,
+    ) -> GaussianParams:
+        """Parameters for all columns from those of data projected on `basis` (column, component) in units
+        `unit` (column), with `grown` times as many rows."""
+        begun = self.init(survey, coarse.scale.size, rng)
+        groups, mean = len(begun.spectrum), (coarse.mean @ basis.T) / unit
+        noise = np.full(unit.size, coarse.noise[0]) / unit**2
+        if self.noise == "one":
+            noise = np.full_like(noise, noise.mean())
+        size = np.full_like(begun.scale, max(float(np.mean(mean**2)), LEAST))
+        return replace(
+            begun,
+            mean=mean,
+            basis=np.repeat(coarse.basis[:1], groups, axis=0),
+            spectrum=np.repeat(coarse.spectrum[:1] * grown, groups, axis=0),
+            noise=noise if isinstance(self.noise, str) else begun.noise,
+            scale=size if isinstance(self.scale, str) else begun.scale,
+        )
 
     def heated(self, params: GaussianParams) -> Iterator[GaussianParams]:
         """Noise times 64, 32, .. 1; a dictionary without a spectrum was never fitted."""

@@ -132,7 +132,7 @@ def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.Dat
         children={
             "params": xr.DataTree(xr.Dataset(described, labels)),
             "trace": xr.DataTree(_trace(ending.trace)),
-            "state": xr.DataTree(_packed(params)),
+            "state": xr.DataTree(_packed(algorithm.final(params))),
         }
     )
     objective = float(ending.last.trace["objective"])

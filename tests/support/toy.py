@@ -113,6 +113,12 @@ class Toy:
     def monotone(self):
         return False
 
+    def final(self, params):
+        return params
+
+    def plain(self):
+        return self
+
     def describe(self, params):
         order = np.argsort(-params.weight, kind="stable")
         return {

@@ -1,0 +1,176 @@
+"""The spectral start: the features as two-valued sources in the row space of the data.
+
+Given the sticks, the columns of Z are independent, so X = Z A + noise is independent component
+analysis with sources of two values (starts.md 1). The covariance gives the row space, the noise
+and the number of features; a sample of rows projected on that space is separated (starts/) and
+fitted there; its dictionary, taken back to all columns, is where the fit of all rows begins.
+
+    look 1      the covariance, or its products with random columns when rows are wide (twice)
+    look 2      a sample of rows, projected on the row space and the mean
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.algorithms._base import Known
+from ibpdist.algorithms.coarse import Coarse
+from ibpdist.algorithms.params import ModelParams
+from ibpdist.algorithms.starts import beginnings
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.model import Model
+from ibpdist.observations._base import Survey
+from ibpdist.starts.rank import Spectrum, leading_spectrum
+from ibpdist.starts.sources import candidates
+from ibpdist.structs import Array, dims, struct
+
+Float = NDArray[np.float64]
+
+WIDE = 2000
+"""Columns up to which the whole covariance is made."""
+SAMPLE = 20_000
+SPARE = 10
+"""Random columns beyond twice the truncation."""
+SCALINGS = 5
+CONSTANT = 0.99
+
+
+@struct
+class CovarianceQuestion:
+    """The covariance of the rows in units `unit`, times `probe`; the whole of it when that is empty."""
+
+    centre: Array = dims("column")
+    unit: Array = dims("column")
+    probe: Array = dims("column component")
+
+
+@struct
+class CovarianceAnswer:
+    """Sum over rows of (x - centre)' (x - centre) times the probe."""
+
+    product: Array = dims("column component")
+
+
+@struct
+class SampleQuestion:
+    """A share of the rows, in units `unit`, on the `basis` of the row space and then of the mean."""
+
+    centre: Array = dims("column")
+    unit: Array = dims("column")
+    basis: Array = dims("column component")
+    noise: Array = dims()
+    signal: Array = dims("source")
+    share: Array = dims()
+
+
+@struct
+class SampleAnswer:
+    rows: Array = dims("sampled component", reduce="concat", along="sampled")
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """Begins with the features that the spectrum shows, at most the truncation."""
+
+    name: ClassVar[str] = "spectral"
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        centre, columns = mean(survey), survey.cells.size
+        wide = columns > WIDE
+        if len(known) < 1 + wide:
+            probe = self._probe(features, columns, known, draws) if wide else np.zeros((columns, 0))
+            return CovarianceQuestion(centre, np.ones(columns), probe)
+        if len(known) == 1 + wide:
+            return self._sample(model, features, survey, known)
+        return None
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        x = (chunk.x - question.centre) * question.unit
+        if chunk.observed is not None:
+            x *= chunk.observed
+        if isinstance(question, SampleQuestion):
+            taken = draws.uniform("sample", chunk.start, chunk.rows, 1)[0] < question.share
+            return SampleAnswer(x[taken] @ question.basis)
+        return CovarianceAnswer(x.T @ (x @ question.probe if question.probe.size else x))
+
+    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+        question, answer = known[-1]
+        offset = (question.centre * question.unit) @ question.basis
+        x = answer.rows + offset
+        rng, size = draws.generator("spectral"), len(question.signal)
+        y = (x[:, :size] / np.sqrt(question.signal)).T
+        coarse = Coarse(model, features, x, rng)
+        columns = [found.z for found in candidates(y, question.noise / question.signal, rng, features)]
+        fits = [coarse.fit(z) for z in columns or [np.zeros((0, len(x)))]]
+        best = max(fits, key=lambda fit: fit.objective)
+        return whole(model, features, survey, question, best.params, draws)
+
+    def _probe(self, features: int, columns: int, known: Known, draws: Draws) -> Float:
+        """Random columns, then the range that their products with the covariance span."""
+        if not known:
+            width = min(columns, 2 * features + SPARE)
+            return draws.generator("probe").standard_normal((columns, width))
+        return np.asarray(np.linalg.qr(known[0][1].product)[0])
+
+    def _sample(self, model: Model, features: int, survey: Survey, known: Known) -> SampleQuestion:
+        question, answer = known[-1]
+        rows = int(survey.rows)
+        covariance = answer.product / max(rows - 1, 1)
+        unit, spectrum, vectors = space(model, features, survey, covariance, question.probe)
+        outside = mean(survey) * unit
+        outside = outside - vectors @ (vectors.T @ outside)
+        size = np.linalg.norm(outside)
+        extra = [outside / size] if size > 1e-12 * np.sqrt(spectrum.noise * unit.size) else []
+        return SampleQuestion(
+            centre=question.centre,
+            unit=unit,
+            basis=np.column_stack([vectors, *extra]) if extra or vectors.size else np.eye(unit.size)[:, :1],
+            noise=np.asarray(spectrum.noise),
+            signal=spectrum.signal,
+            share=np.asarray(min(1.0, SAMPLE / max(rows, 1))),
+        )
+
+
+def mean(survey: Survey) -> Float:
+    found: Float = survey.total / np.maximum(survey.cells, 1.0)
+    return found
+
+
+def space(
+    model: Model, features: int, survey: Survey, covariance: Float, probe: Float
+) -> tuple[Float, Spectrum, Float]:
+    """Units of the columns in which their noise is the same, the spectrum, and the basis of the row space.
+
+    Columns with a noise of their own are scaled by what the row space leaves of their variance.
+    """
+    unit = np.ones(survey.cells.size)
+    if probe.size:
+        square = probe.T @ covariance
+        values, turn = np.linalg.eigh((square + square.T) / 2)
+        spread = survey.squares / np.maximum(survey.cells, 1.0) - mean(survey) ** 2
+        rank = leading_spectrum(values[::-1], float(spread.sum()), int(survey.rows), unit.size, features)
+        return unit, rank, probe @ turn[:, ::-1][:, : rank.rank]
+    own = getattr(model.observation, "noise", "one") == "column"
+    for _ in range(SCALINGS if own else 1):
+        scaled = covariance * np.outer(unit, unit)
+        values, vectors = np.linalg.eigh(scaled)
+        rank = leading_spectrum(values[::-1], float(np.trace(scaled)), int(survey.rows), unit.size, features)
+        basis = vectors[:, ::-1][:, : rank.rank]
+        left = np.diagonal(scaled) - np.square(basis) @ rank.signal
+        if own and (left > 0).all():
+            unit = unit / np.sqrt(left / np.median(left))
+    return unit, rank, basis
+
+
+def whole(
+    model: Model, features: int, survey: Survey, question: SampleQuestion, found: ModelParams, draws: Draws
+) -> ModelParams:
+    """Parameters for all rows and columns from those of the sample in the row space."""
+    grown, rng = float(survey.rows) / max(float(found.rows), 1.0), draws.generator("init")
+    observed = model.observation.lifted(found.observation, survey, question.basis, question.unit, grown, rng)
+    return ModelParams(observation=observed, **beginnings(model, found.on * grown, survey, rng, features))
