@@ -58,6 +58,14 @@ class Prior(Protocol):
         """Parameters of the features `keep`, in that order."""
         ...
 
+    def capacity(self, params: Any) -> int | None:
+        """Most features the model can have; None: no limit."""
+        ...
+
+    def resized(self, params: Any, features: int) -> Any:
+        """Parameters before any data for another number of features in use, within the capacity."""
+        ...
+
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         """(feature,) prevalences drawn from the prior (truncated to `features`)."""
         ...

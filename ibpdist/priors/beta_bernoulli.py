@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import betaln, digamma
 
+from ibpdist.errors import UsageError
 from ibpdist.priors import _mass
 from ibpdist.priors._base import PriorSums, Vector
 from ibpdist.priors._beta import beta_entropy, log_moments
@@ -90,6 +91,16 @@ class BetaBernoulli:
             log_off=params.log_off[keep],
             entropy=params.entropy[keep],
         )
+
+    def capacity(self, params: BetaBernoulliParams) -> int:
+        return int(params.truncation)
+
+    def resized(self, params: BetaBernoulliParams, features: int) -> BetaBernoulliParams:
+        truncation = self.capacity(params)
+        if features > truncation:
+            raise UsageError(f"{features} features: expected at most {truncation}, the number of the model")
+        mass = float(params.mass)
+        return _mean(np.tile([mass / truncation, 1.0], (features, 1)), mass, truncation)
 
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         mass = _mass.sample(self.mass, rng)

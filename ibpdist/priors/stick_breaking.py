@@ -114,6 +114,12 @@ class StickBreaking:
         tau = _sticks.drop(params.tau, renamed >= 0)
         return self._params(tau, renamed[renamed >= 0], float(params.mass))
 
+    def capacity(self, params: StickBreakingParams) -> None:
+        return None
+
+    def resized(self, params: StickBreakingParams, features: int) -> StickBreakingParams:
+        return self._prior(features, float(params.mass))
+
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         mass = _mass.sample(self.mass, rng)
         found: Vector = np.exp(np.cumsum(np.log1p(-rng.random(features))) / mass)

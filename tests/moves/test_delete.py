@@ -1,0 +1,171 @@
+"""Deletions: the formula from one inverse against the exact score, and the greedy move."""
+
+import numpy as np
+import pytest
+
+from ibpdist.moves import delete
+from ibpdist.moves._base import LEAST_GAIN
+from ibpdist.moves.edit import Edit
+from ibpdist.observations import dictionary
+from ibpdist.structs import pack, replace
+from tests.support.model_cases import Case
+from tests.support.moves import fitted, masked, planted, settled
+
+RNG = np.random.default_rng(0)
+
+
+def case_of(**settings):
+    missing = settings.pop("missing", "complete")
+    x, _, _ = planted(4, rows=40, columns=7, prevalence=(0.4, 0.6, 0.3), noise=0.8)
+    x, observed = masked(x, missing if missing != "latent" else "masked")
+    return fitted(Case(**{"prior": "sticks", "missing": missing} | settings), x, observed, steps=4)
+
+
+CASES = {
+    "plain": {},
+    "finite": {"prior": "finite"},
+    "column noise": {"noise": "column"},
+    "groups": {"missing": "block"},
+    "groups and column noise": {"missing": "masked", "noise": "column"},
+    "latent cells": {"missing": "latent"},
+    "normal weights": {"weights": "normal"},
+    "normal weights, column noise, groups": {"weights": "normal", "noise": "column", "missing": "block"},
+    "hard": {"rule": "mode"},
+    "factorised": {"family": "factorised"},
+    "factorised, column noise": {"family": "factorised", "noise": "column", "missing": "block"},
+}
+EVERY = pytest.mark.parametrize("name", CASES)
+
+
+def dictionary_terms(model, params, sums):
+    terms = model.observation.score(params, sums)
+    return terms["likelihood"] + terms["dictionary"]
+
+
+def fewer(sums, keep):
+    """Sums without some features, cut out of the tables."""
+    gram = np.stack([g[np.ix_(keep, keep)] for g in sums.observation.gram])
+    entries = {name: a[keep] for name, a in pack(sums.entries)[1].items()}
+    return replace(
+        sums,
+        entries=replace(sums.entries, **entries),
+        observation=replace(sums.observation, gram=gram, cross=sums.observation.cross[keep]),
+    )
+
+
+@EVERY
+def test_the_formula_is_the_exact_change_of_the_dictionary_terms(name):
+    """At fixed variances, with q(A) solved again without the feature."""
+    fit = case_of(**CASES[name])
+    s, family = fit.situation, fit.alg.model.observation.family
+    before = dictionary_terms(s.model, s.params.observation, s.sums.observation)
+    for place, gain in enumerate(delete.dictionary_gains(s.params, s.sums)):
+        keep = np.delete(np.arange(4), place)
+        less = fewer(s.sums, keep).observation
+        was = s.params.observation
+        cut = replace(
+            was,
+            mean=was.mean[keep],
+            basis=was.basis[:, keep][:, :, keep],
+            spectrum=was.spectrum[:, keep],
+            scale=was.scale[keep],
+        )
+        solved = dictionary.solve(cut, dictionary.rotations(cut, less, family))
+        after = dictionary_terms(s.model, solved, less)
+        assert after - before == pytest.approx(gain, rel=1e-8, abs=1e-8 * abs(before))
+
+
+def test_the_formula_is_that_of_the_inverse():
+    """starts.md F, letter by letter, for one noise and one scale."""
+    fit = case_of()
+    s = fit.situation
+    noise, scale = float(s.params.observation.noise[0]), float(s.params.observation.scale[0])
+    c, gram, cross = noise / scale, s.sums.observation.gram[0], s.sums.observation.cross
+    inverse = np.linalg.inv(gram + c * np.eye(4))
+    phi, own = inverse @ cross, np.diagonal(inverse)
+    wanted = -(phi.shape[1] / 2) * (np.log(own) + np.log(c)) - (phi**2).sum(axis=1) / (2 * noise * own)
+    np.testing.assert_allclose(delete.dictionary_gains(s.params, s.sums), wanted, rtol=1e-9)
+
+
+@EVERY
+def test_a_deletion_is_scored_as_the_remaining_sums_are(name):
+    fit = case_of(**CASES[name])
+    s = fit.situation
+    for place in range(4):
+        found = delete.drop(s.model, s.params, s.sums, place)
+        keep = np.delete(np.arange(4), place)
+        for a, b in zip(pack(found.sums)[1].items(), pack(fewer(s.sums, keep))[1].items(), strict=True):
+            np.testing.assert_allclose(a[1], b[1], rtol=1e-12, atol=1e-12, err_msg=a[0])
+        assert found.params.ids.tolist() == s.params.ids[keep].tolist()
+        again = fit.alg.score(found.params, fewer(s.sums, keep))["objective"]
+        assert found.objective == pytest.approx(again, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["plain", "finite", "groups", "hard"])
+def test_a_deletion_is_scored_as_its_rows_are(name):
+    fit = case_of(**CASES[name])
+    s = fit.situation
+    edit = Edit.keep(s.params.ids, np.array([0, 1, 3]))
+    assert s.evaluate(edit).objective == pytest.approx(fit.score_of_rows(edit)[2], rel=1e-9)
+
+
+@EVERY
+def test_the_gains_are_near_the_full_scores_and_rank_the_best_first(name):
+    """The full score solves variances and sticks again, so it is never lower."""
+    fit = case_of(**CASES[name])
+    s = fit.situation
+    gains = delete.gains(s.model, s.params, s.sums)
+    full = np.array([delete.drop(s.model, s.params, s.sums, k).objective - s.objective for k in range(4)])
+    assert (full >= gains - 1e-3).all()
+    assert int(np.argmax(full)) in np.argsort(-gains)[: delete.TRIED]
+
+
+def surplus(prior="sticks", extra=3):
+    """The planted features, copies of one that split its rows, and columns of nothing."""
+    x, z, _ = planted(6, rows=400, columns=25, prevalence=(0.3, 0.5, 0.4))
+    rng = np.random.default_rng(1)
+    nothing = (rng.random((len(x), extra)) < 0.1).astype(float)
+    return settled(Case(prior=prior), x, np.concatenate([z, nothing], axis=1), sweep=False)
+
+
+@pytest.mark.parametrize("prior", ["finite", "sticks"])
+def test_features_of_nothing_are_deleted_and_those_planted_stay(prior):
+    fit = surplus(prior)
+    found = delete.propose(fit.situation, RNG)
+    assert found.params.ids.tolist() == [0, 1, 2]
+    assert found.passes == 0
+    assert found.objective > fit.situation.objective + 10
+    assert found.name == "delete"
+    assert fit.alg.score(found.params, found.sums)["objective"] == found.objective
+    assert delete.propose(replaced(fit, found), RNG) is None
+
+
+def replaced(fit, proposal):
+    from dataclasses import replace as changed
+
+    return changed(fit.situation, params=proposal.params, sums=proposal.sums, objective=proposal.objective)
+
+
+def test_greedy_is_the_best_of_all_sets_when_there_is_little_to_choose():
+    """All subsets of six features, each scored exactly."""
+    fit = surplus()
+    s = fit.situation
+    scores = {}
+    for bits in range(1, 64):
+        keep = np.array([k for k in range(6) if bits >> k & 1])
+        scores[tuple(keep)] = s.evaluate(Edit.keep(s.params.ids, keep)).objective
+    assert max(scores, key=scores.get) == (0, 1, 2)
+    assert delete.greedy(s).objective == pytest.approx(max(scores.values()), abs=LEAST_GAIN)
+
+
+def test_the_last_feature_is_never_deleted():
+    x = np.random.default_rng(2).normal(size=(50, 5))
+    fit = fitted(Case(prior="sticks"), x, features=3, steps=3)
+    found = delete.propose(fit.situation, RNG)
+    assert len(found.params.ids) == 1
+    assert delete.propose(replaced(fit, found), RNG) is None
+
+
+def test_a_good_fit_is_left_alone():
+    x, z, _ = planted(6, rows=200, columns=25)
+    assert delete.propose(settled(Case(prior="sticks"), x, z).situation, RNG) is None

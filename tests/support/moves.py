@@ -1,0 +1,120 @@
+"""Fits to try moves on, and the plain way to score an edit: rewrite the rows, sum, update, score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import xlogy
+
+from ibpdist.algorithms.coordinate import Coordinate, ModelSums, align
+from ibpdist.draws import Draws
+from ibpdist.moves._base import Situation
+from ibpdist.moves.edit import blank
+from ibpdist.observations._base import RowState, RowSums
+from ibpdist.observations.dictionary import GaussianSums
+from tests.support.model_cases import Case, algorithm, chunked, fit, survey
+
+
+@dataclass
+class Fitted:
+    """A fit, its rows, and what a move is told of it."""
+
+    alg: Coordinate
+    chunk: object
+    state: RowState
+    situation: Situation
+
+    def rows_after(self, params):
+        """Row state of the features of `params`, from their parents."""
+        return align(self.state, params)
+
+    def score_of_rows(self, edit):
+        """The objective of an edit by the long way round."""
+        situation = self.situation
+        start = blank(situation.model, edit, situation.params)
+        sums = sums_of(self.rows_after(start), self.chunk, start, self.alg.model)
+        made, trace = Coordinate(situation.model, len(edit.ids)).update(start, sums, Draws(0))
+        return made, sums, trace["objective"]
+
+
+def fitted(case=None, x=None, observed=None, features=4, steps=25, seed=1, **settings):
+    """Fit a case to x (zero where not observed); `objective`, parameters and sums belong together."""
+    case = case or Case(prior="sticks")
+    alg = algorithm(case, features, 2, **settings)
+    chunks = chunked(x, observed)
+    params, states, sums, traces = fit(alg, chunks, steps, seed)
+    total = np.where(observed, x, 0.0).sum(axis=0) if observed is not None else x.sum(axis=0)
+    situation = Situation(alg.model, params, sums, total, traces[-1]["objective"], features)
+    return Fitted(alg, chunks[0], states[0], situation)
+
+
+def settled(case, x, z, observed=None, steps=3, sweep=True, **settings):
+    """A fit whose rows begin at z (row, feature); without `sweep` they stay there."""
+    alg = algorithm(case, z.shape[1], 2, **settings)
+    chunk = chunked(x, observed)[0]
+    params = alg.init(survey(alg, [chunk]), Draws(0))
+    state = RowState(ids=params.ids, z=np.ascontiguousarray(z.T, x.dtype), w=np.zeros((0, len(x)), x.dtype))
+    sums = sums_of(state, chunk, params, alg.model)
+    params, trace = alg.update(params, sums, Draws(0))
+    for step in range(1, steps + 1 if sweep else 1):
+        state, sums = alg.local(chunk, state, params, Draws(0, step))
+        params, trace = alg.update(params, sums, Draws(0, step))
+    total = np.where(observed, x, 0.0).sum(axis=0) if observed is not None else x.sum(axis=0)
+    return Fitted(
+        alg, chunk, state, Situation(alg.model, params, sums, total, trace["objective"], z.shape[1])
+    )
+
+
+def run(alg, params, state, chunk, passes, first=1):
+    """So many steps from given parameters: row state, sums, parameters and objective."""
+    for step in range(first, first + passes):
+        state, sums = alg.local(chunk, align(state, params), params, Draws(0, step))
+        params, trace = alg.update(params, sums, Draws(0, step))
+    return state, sums, params, trace["objective"]
+
+
+def sums_of(state, chunk, params, model):
+    """Sums over rows that stay as they are, unit weights, no filled cells (vibp 9.1, 9.4)."""
+    z, x = state.z.astype(np.float64), chunk.x.astype(np.float64)
+    seen = np.ones(x.shape, bool) if chunk.observed is None else chunk.observed
+    entropy = -(xlogy(z, z) + xlogy(1 - z, 1 - z)).sum(axis=1)
+    grams = []
+    for g in range(int(params.observation.group.max()) + 1):
+        rows = seen[:, np.flatnonzero(params.observation.group == g)[0]]
+        gram = z[:, rows] @ z[:, rows].T
+        np.fill_diagonal(gram, z[:, rows].sum(axis=1))
+        grams.append(gram)
+    columns = x.shape[1]
+    observed = GaussianSums(
+        rows=np.asarray(float(chunk.rows)),
+        gram=np.array(grams),
+        cross=z @ np.where(seen, x, 0.0),
+        filled=np.zeros(columns),
+        filled_entropy=np.zeros(()),
+    )
+    entries = RowSums(on=z.sum(axis=1), entropy=entropy, cost=np.zeros(len(z)))
+    return ModelSums(entries=entries, observation=observed)
+
+
+def planted(seed, rows=300, columns=20, prevalence=(0.3, 0.3, 0.3), noise=0.5, constant=False):
+    """x, z (row, feature) and the dictionary; with `constant` a column of ones comes last."""
+    rng = np.random.default_rng(seed)
+    z = (rng.random((rows, len(prevalence))) < np.asarray(prevalence)).astype(np.float64)
+    if constant:
+        z = np.concatenate([z, np.ones((rows, 1))], axis=1)
+    a = rng.normal(size=(z.shape[1], columns))
+    return z @ a + noise * rng.normal(size=(rows, columns)), z, a
+
+
+def masked(x, kind, seed=0):
+    """x with zeros, and the mask of a kind: complete, masked (several groups of columns), block."""
+    rng = np.random.default_rng(seed)
+    if kind == "complete":
+        return x, None
+    observed = np.ones(x.shape, bool)
+    if kind == "block":
+        observed[::3, x.shape[1] // 2 :] = False
+    else:
+        observed = rng.random(x.shape) < 0.85
+    return np.where(observed, x, 0.0), observed
