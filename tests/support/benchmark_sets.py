@@ -97,5 +97,6 @@ def _line(held: Set, which: str, one: Scored, reference: Scored) -> str:
     scores = f"score {one.variance:.4f} ({one.variance - reference.variance:+.4f})"
     certain = f"as certain {one.plug_in:.4f} ({one.plug_in - reference.plug_in:+.4f})"
     counts = f"active {len(found.features):>2}, matched {matched} of {len(held.dictionary)}"
+    level = f"objective {found.objective:.1f}, gap {gap:.2e}"
     took = f"{found.seconds:.2f} s, {found.steps} steps {found.stop}"
-    return f"{held.name:>6} {which:>8}: {scores}, {certain}, {counts}, objective {found.objective:.1f}, gap {gap:.2e}, {took}"
+    return f"{held.name:>6} {which:>8}: {scores}, {certain}, {counts}, {level}, {took}"
