@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from ibpdist.starts import contrast
-from ibpdist.starts.certificate import Columns, Space, certify, distinct, harden
+from ibpdist.starts.certificate import Binary, Columns, Space, certify, distinct, harden
 from ibpdist.starts.symmetric import separate
 
 Vector = NDArray[np.float64]
@@ -26,6 +26,8 @@ _INSIDE, _OUTSIDE = 40, 60
 _LEAST_VARIANCE, _STILL = 0.02, 1e-5
 _NEW = 0.02
 _PLENTY = 25
+_LOWER = 1e-9
+_EMPTY = 0.002
 
 
 @dataclass(frozen=True)
@@ -39,30 +41,24 @@ class Pool:
 def search(into: Space, seeds: Matrix, rng: np.random.Generator) -> Pool:
     """Complete basis of directions, certified ones first; `seeds` are directions to begin with."""
     r = len(into.y)
-    pool = _grown(None, seeds, into)
-    basis, lowest, barren, again = greedy(pool), np.inf, 0, 0
-    longest = 0
-    for turn in range(_ROUNDS + 1):
-        full = len(basis) == r
-        if full and turn == 0 and into.rows >= _PLENTY * r:
+    pool = _closed(_with(None, seeds, into), into)
+    best, barren = _basis(pool), 0
+    for turn in range(_ROUNDS):
+        full = len(best.z) == r
+        if barren >= (_AGAIN if full else _BARREN) or (full and turn == 0 and into.rows >= _PLENTY * r):
             break
-        entropy = float(_entropy(pool.take(basis)).sum())
-        again = again + 1 if full and len(basis) == longest and entropy >= lowest - 1e-9 else 0
-        barren = 0 if turn == 0 or len(basis) > longest else barren + 1
-        lowest, longest = entropy, max(longest, len(basis))
-        if turn == _ROUNDS or (full and again >= _AGAIN) or (not full and barren >= _BARREN):
-            break
-        pool = _grown(pool, _round(pool.take(basis).directions, full, turn, into, rng), into)
-        basis = greedy(pool)
-    return _completed(pool.take(basis).directions, into, rng)
+        pool = _closed(_with(pool, _round(best.directions, full, turn, into, rng), into), into)
+        new = _basis(pool)
+        better = len(new.z) > len(best.z) or (full and _total(new) < _total(best) - _LOWER)
+        best, barren = (new, 0) if better else (best, barren + 1)
+    return _completed(best.directions, into, rng)
 
 
 def greedy(pool: Columns) -> NDArray[np.intp]:
-    """Places of the basis of least entropy: simple columns first, each with a new direction."""
-    order = np.argsort(_entropy(pool) + 0.5 * np.log(np.maximum(pool.ratio, 1.0)), kind="stable")
+    """Places of the basis of least weight: simple columns first, each with a new direction."""
     taken: list[int] = []
     frame = np.zeros((0, pool.directions.shape[1]))
-    for k in order:
+    for k in np.argsort(_weight(pool), kind="stable"):
         if len(taken) == pool.directions.shape[1]:
             break
         d = pool.directions[k] / np.linalg.norm(pool.directions[k])
@@ -74,9 +70,39 @@ def greedy(pool: Columns) -> NDArray[np.intp]:
     return np.array(taken, dtype=np.intp)
 
 
-def _grown(pool: Columns | None, directions: Matrix, into: Space) -> Columns:
-    """The pool and the certified columns near these directions, no column twice."""
-    z = harden(directions, into)
+def exclusive_or(z: Binary) -> Binary:
+    """z_k xor z_l of all pairs whose table has an empty cell: two-valued columns of the same span.
+
+    One of them is the sum or the difference that undoes a union, a nesting, or a disjoint pair.
+    """
+    rows = z.shape[1]
+    both = z.astype(float) @ z.T.astype(float)
+    count = np.diag(both)
+    least = np.minimum(
+        np.minimum(both, count[:, None] - both),
+        np.minimum(count - both, rows - count[:, None] - count + both),
+    )
+    one, two = np.nonzero(np.triu(least <= _EMPTY * rows, 1))
+    made: Binary = z[one] ^ z[two]
+    return made
+
+
+def _basis(pool: Columns) -> Columns:
+    return pool.take(greedy(pool))
+
+
+def _closed(pool: Columns, into: Space) -> Columns:
+    """The pool and the certified exclusive ors of its basis."""
+    return _added(pool, exclusive_or(_basis(pool).z), into)
+
+
+def _with(pool: Columns | None, directions: Matrix, into: Space) -> Columns:
+    """The pool and the certified columns near these directions."""
+    return _added(pool, harden(directions, into), into)
+
+
+def _added(pool: Columns | None, z: Binary, into: Space) -> Columns:
+    """The pool and those of the columns that are certified, no column twice."""
     new = certify(z[distinct(z)], into)
     new = new.take(new.certified)
     if pool is None:
@@ -164,7 +190,14 @@ def _unit(w: Matrix) -> Matrix:
     return made
 
 
-def _entropy(pool: Columns) -> Vector:
+def _weight(pool: Columns) -> Vector:
+    """Entropy of a column, and a price for a residual beyond what two standard errors explain."""
     share = pool.z.mean(1)
-    made: Vector = entr(share) + entr(1 - share)
+    free = max(pool.z.shape[1] - 1 - pool.directions.shape[1], 1)
+    usual = 1 + 2 * np.sqrt(2 / free)
+    made: Vector = entr(share) + entr(1 - share) + 0.5 * np.log(np.maximum(pool.ratio / usual, 1.0))
     return made
+
+
+def _total(pool: Columns) -> float:
+    return float(_weight(pool).sum())
