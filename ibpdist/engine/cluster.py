@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import secrets
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -88,24 +91,28 @@ class Cluster:
 
 @contextmanager
 def local(workers: int, memory: int | None = None, patience: Patience | None = None) -> Iterator[Cluster]:
-    """So many processes of one thread on this machine, reachable from this machine only."""
+    """So many processes of one thread on this machine, reachable from this machine only.
+
+    They come after the cluster: an interrupt while they start finds something that it can close.
+    """
     _refuse_in_child()
-    with dask.config.set(SETTINGS):
-        hosted: Any = _local_cluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",
-            memory_limit=memory or "auto",
-            silence_logs=logging.CRITICAL,
-        )
-    try:
-        with dask.config.set(KEEP), _client(hosted, workers) as client:
-            yield Cluster(client, workers, patience or Patience(), lambda: hosted.scale(workers))
-    finally:
-        with suppress(Exception):
-            hosted.close(timeout=10)
+    with ExitStack() as stack:
+        with dask.config.set(SETTINGS):
+            with _interrupts_held():
+                hosted: Any = _local_cluster(
+                    n_workers=0,
+                    threads_per_worker=1,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    worker_dashboard_address="127.0.0.1:0",
+                    memory_limit=memory or "auto",
+                    silence_logs=logging.CRITICAL,
+                )
+                stack.callback(_close, hosted)
+            hosted.sync(_start, hosted, workers)
+        stack.enter_context(dask.config.set(KEEP))
+        client = stack.enter_context(_client(hosted, workers))
+        yield Cluster(client, workers, patience or Patience(), lambda: hosted.scale(workers))
 
 
 @contextmanager
@@ -114,6 +121,34 @@ def attached(address: str, patience: Patience | None = None) -> Iterator[Cluster
     with _client(address, 1) as client:
         size = len(client.sync(client.scheduler.identity, callback_timeout=START)["workers"])
         yield Cluster(client, size, patience or Patience())
+
+
+async def _start(hosted: Any, workers: int) -> None:
+    """Start workers; who stops waiting for them does not stop them half way, where they cannot be closed."""
+    for _ in range(workers):
+        hosted.worker_spec.update(hosted.new_worker_spec())
+    await asyncio.shield(hosted._correct_state())
+
+
+def _close(hosted: Any) -> None:
+    with suppress(Exception):
+        hosted.close(timeout=10)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Threads that begin here never see SIGINT, nor do the processes that they start, from birth on.
+
+    Ctrl-C goes to all processes of a terminal, but workers are closed by this one. For the thread
+    that is here it waits until the end. The resource tracker of Python must be there before: it
+    lets signals through again in the thread that starts it.
+    """
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

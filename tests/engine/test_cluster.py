@@ -1,6 +1,7 @@
 """Clusters: how ours are set up, and what is refused of those of others."""
 
 import os
+import signal
 
 import psutil
 import pytest
@@ -98,6 +99,25 @@ def test_memory_of_a_run_is_given_free(cluster, tmp_path):
     held = cluster.client.run(lambda: [key[1] for key in remote._benches])
     assert run.nonce not in {nonce for nonces in held.values() for nonce in nonces}
     run.close()
+
+
+@pytest.mark.slow
+def test_workers_do_not_hear_ctrl_c_and_we_do(cluster):
+    found = cluster.client.run(lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    assert all(signal.SIGINT in blocked for blocked in found.values())
+    assert all(signal.SIGTERM not in blocked for blocked in found.values())
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_start_are_an_error_at_once_and_leave_nothing(monkeypatch):
+    monkeypatch.setitem(clusters.SETTINGS, "distributed.worker.preload", ["ibpdist.nothing"])
+    children = set(psutil.Process().children())
+    with pytest.raises(RuntimeError, match="Nanny failed to start"), local(1, memory=1 << 30):
+        raise AssertionError
+    assert [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())] == [
+        child for child in children if "spawn_main" in " ".join(child.cmdline())
+    ]
 
 
 def test_no_scheduler_at_the_address(monkeypatch):

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -41,10 +42,15 @@ def plain(store, tmp_path_factory):
 
 
 def start(store, run, *options):
+    """A fit in a process group of its own, as a shell gives to each command."""
     command = [sys.executable, "-c", CLI, "fit", str(store), str(run), *FIT, *options]
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
     return subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        command,
+        env=os.environ | {"PYTHONPATH": str(HERE)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        process_group=0,
     )
 
 
@@ -80,6 +86,38 @@ def test_a_signal_in_the_middle_of_a_fit(store, plain, tmp_path, number, code, p
     assert verify(run) == []
     assert_same(ibp.open_result(plain), ibp.resume(run))
     assert objectives(run) == objectives(plain)
+
+
+@pytest.mark.parametrize("step", [0, 1, 15])
+def test_ctrl_c_reaches_the_workers_too_and_they_say_nothing(store, plain, tmp_path, step):
+    """A terminal signals the whole group: while workers start, at their first step, at work."""
+    run = tmp_path / "run"
+    process = start(store, run, "-q", "--workers", "2", "--memory", "1GB")
+    if step:
+        wait_for_step(run, step, process)
+    else:
+        wait_for_workers(process)
+    children = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert said.splitlines() == [f"ibpdist: go on with: ibpdist resume {run}", "ibpdist: interrupted"]
+    _, alive = psutil.wait_procs(children, timeout=SECONDS)
+    assert alive == []
+    assert verify(run) == []
+    assert_same(ibp.open_result(plain), ibp.resume(run))
+
+
+def wait_for_workers(process):
+    """Until the first worker process has begun: long before it can work."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        children = psutil.Process(process.pid).children()
+        with suppress(psutil.NoSuchProcess):
+            if any("spawn_main" in part for child in children for part in child.cmdline()):
+                return
+        time.sleep(0.005)
+    raise AssertionError("no worker was started")
 
 
 def test_signalled_again_and_again(store, plain, tmp_path):
