@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import multiprocessing
+import os
 import secrets
 import signal
 from collections.abc import Callable, Iterator
@@ -98,6 +99,7 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
     _refuse_in_child()
     with ExitStack() as stack:
         with dask.config.set(SETTINGS):
+            stack.enter_context(_environment_kept())
             with _interrupts_held():
                 hosted: Any = _local_cluster(
                     n_workers=0,
@@ -149,6 +151,20 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Put back what nannies overwrite in the environment of this process each time they start a worker."""
+    before = {name: os.environ.get(name) for name in dask.config.get("distributed.nanny.pre-spawn-environ")}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

@@ -110,11 +110,27 @@ def test_workers_do_not_hear_ctrl_c_and_we_do(cluster):
 
 
 @pytest.mark.slow
+def test_the_environment_is_as_it_was(monkeypatch):
+    """Also after a worker was started again, which writes it once more."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    for name in ("MALLOC_ARENA_MAX", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+    with local(1, memory=1 << 30, patience=IMPATIENT) as made:
+        (address,) = made.client.run(os.getpid)
+        made.client.restart_workers([address], timeout=60)
+        worker = made.client.run(lambda: dict(os.environ))
+    assert [environment["MALLOC_ARENA_MAX"] for environment in worker.values()] == ["1"]
+    assert dict(os.environ) == before
+
+
+@pytest.mark.slow
 def test_workers_that_cannot_start_are_an_error_at_once_and_leave_nothing(monkeypatch):
     monkeypatch.setitem(clusters.SETTINGS, "distributed.worker.preload", ["ibpdist.nothing"])
-    children = set(psutil.Process().children())
+    before, children = dict(os.environ), set(psutil.Process().children())
     with pytest.raises(RuntimeError, match="Nanny failed to start"), local(1, memory=1 << 30):
         raise AssertionError
+    assert dict(os.environ) == before
     assert [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())] == [
         child for child in children if "spawn_main" in " ".join(child.cmdline())
     ]
