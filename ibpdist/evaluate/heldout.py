@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from ibpdist.evaluate.fitted import Run, labels_of, predictor_of, result_of, sou
 from ibpdist.evaluate.predict import Predictor, predictor
 from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
 from ibpdist.progress import Count
+from ibpdist.runs import scores
 
 ESTIMATES = ("plug_in", "variance")
 """Taking the mean of the dictionary for the dictionary, and with its variance under q."""
@@ -88,7 +90,8 @@ def evaluate(
     `visible` is "even", "odd", one flag a column, or "fitted" when `data` are those of the fit:
     then the cells that it saw. The result has, by `estimate`, the score in nats per hidden
     cell, its Monte Carlo error (zero when patterns are enumerated), and the same for each row.
-    `workers` are threads. `summary` puts a score in words.
+    `workers` are threads. `summary` puts a score in words. A `run` on disk keeps the score, without
+    that of each row: `show` prints it, and its result has it under `heldout`.
     """
     result = result_of(run)
     of = predictor_of(result)
@@ -100,7 +103,10 @@ def evaluate(
             columns_visible(visible, len(of.noise)),
         )
     threads = threads_for(source, workers, serial, scheduler)
-    return score(of, source, protocol, Sampling(chains, draws, seed), threads=threads, progress=progress)
+    scored = score(of, source, protocol, Sampling(chains, draws, seed), threads=threads, progress=progress)
+    if not isinstance(run, xr.DataTree):
+        scores.keep(run, scored, _name(result, data), source.fingerprint)
+    return scored
 
 
 def evaluate_truth(data: Dataset | str, *, visible: ArrayLike = "even", seed: int = 0) -> xr.Dataset:
@@ -217,6 +223,12 @@ def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
         return visible, _observed(chunk) & ~visible
 
     return source, Protocol(cells, f"cells held out from the fit ({describe(split)})")
+
+
+def _name(result: xr.DataTree, data: object) -> str:
+    if data is None:
+        return spec_of(result).data
+    return str(data) if isinstance(data, str | Path) else "memory"
 
 
 def _observed(chunk: Chunk) -> Mask:

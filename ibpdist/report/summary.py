@@ -49,8 +49,7 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
             yield name, _spread(np.asarray(params[name].values)) + (f"  ({words})" if words else "")
     yield "objective", f"{facts['objective']:,.4f}"
     if "heldout" in result.children:
-        for name, value in result["heldout"].to_dataset().data_vars.items():
-            yield "held out", f"{name} {float(value):.4f}" if value.ndim == 0 else f"{name} {value.sizes}"
+        yield from (("held out", text) for text in _heldout(result["heldout"].to_dataset()))
     yield "stopped", f"{facts['stopped']} (step {facts['steps']})"
     if "restarts" in result.children:
         yield "restarts", _restarts(np.asarray(result["restarts"]["objective"].values))
@@ -59,6 +58,16 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
         f"{facts['rows']:,} rows x {facts['columns']:,} columns, fingerprint {facts['fingerprint'][:12]}",
     )
     yield "system", f"{facts['system']}, K = {facts['truncation']}, seed {facts['seed']}"
+
+
+def _heldout(scores: Any) -> Iterator[str]:
+    """A line for each evaluation: the score with the variance of the features, and of what it is."""
+    for at in range(scores.sizes["evaluation"]):
+        one = scores.isel(evaluation=at)
+        full = one.sel(estimate="variance")
+        error = f" +- {float(full.error):.4f}" if float(full.error) else ""
+        of = f"{int(one.cells):,} cells of {one.data.item()}, {one.protocol.item()}"
+        yield f"{float(full.score):.4f}{error} nats per hidden cell; {of}"
 
 
 def _spread(values: Any) -> str:

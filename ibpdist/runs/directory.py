@@ -7,6 +7,7 @@ events.jsonl   what happened, numbered
 params/        parameters after each step
 checkpoints/   row states and parameters after every few steps
 result.zarr    the result, complete from the moment it has this name; result.json its hashes
+heldout.json   held-out scores, once there are any
 """
 
 from __future__ import annotations

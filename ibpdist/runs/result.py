@@ -3,6 +3,7 @@
     /params    what the fit found: mean (feature, column), prevalence (feature), noise, ...
     /rows      who has which feature, dims (row, feature); read when it is asked for
     /trace     terms of the bound by name (step)
+    /heldout   scores that `evaluate` has put into the run, dims (evaluation, estimate)
     /state     the parameters as the algorithm keeps them, to start again from or to transform with
 
 Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped.
@@ -28,7 +29,7 @@ from ibpdist.data._base import Labels, Source
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.errors import StorageError
-from ibpdist.runs import records, sealed
+from ibpdist.runs import records, scores, sealed
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
 from ibpdist.structs import pack, unpack
 
@@ -110,9 +111,13 @@ def open_result(run: str | Path) -> xr.DataTree:
         raise StorageError(f"{path}: {what}")
     _refuse_missing(store)
     try:
-        return xr.open_datatree(store, engine="zarr", chunks={}, consolidated=False)
+        found = xr.open_datatree(store, engine="zarr", chunks={}, consolidated=False)
     except (OSError, ValueError, KeyError) as error:
         raise StorageError(f"{store}: cannot be read: {error}; check it with verify") from error
+    heldout = scores.read(path)
+    if heldout is not None:
+        found["heldout"] = xr.DataTree(heldout)
+    return found
 
 
 def params_of(result: xr.DataTree) -> Params:

@@ -13,22 +13,27 @@ from ibpdist.runs import records
 
 def write(path: Path, body: Any) -> None:
     """Put `body` (JSON-able) in place, durably and in one step."""
-    text = json.dumps({"sha256": digest(body), "body": body}, indent=1)
-    records.replace_file(path, [text.encode()])
+    records.replace_file(path, [_text({"sha256": digest(body), "body": body})])
 
 
 def read(path: Path) -> Any:
     """The body of a file; a StorageError names the file when it is not as it was written."""
     try:
-        held = json.loads(path.read_bytes())
-        whole = held.keys() == {"sha256", "body"} and held["sha256"] == digest(held["body"])
+        text = path.read_bytes()
+        held = json.loads(text)
+        whole = _text(held) == text and held["sha256"] == digest(held["body"])
     except OSError as error:
         raise records.storage_error(path, error) from error
-    except (ValueError, AttributeError):
+    except (ValueError, TypeError, KeyError):
         whole = False
     if not whole:
         raise StorageError(f"{path}: damaged: it does not match its hash")
     return held["body"]
+
+
+def _text(held: Any) -> bytes:
+    """One text for one content, so that every flipped bit shows, even in white space."""
+    return json.dumps(held, indent=1).encode()
 
 
 def digest(body: Any) -> str:

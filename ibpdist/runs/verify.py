@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ibpdist.data.verify import verify_dataset
 from ibpdist.errors import StorageError
-from ibpdist.runs import events, records, result, sealed
+from ibpdist.runs import events, records, result, scores, sealed
 from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.directory import identity, is_run
 from ibpdist.runs.events import Event
@@ -32,6 +32,7 @@ def _run(path: Path) -> Iterator[str]:
     for step in checkpoints.steps():
         yield from checkpoints.problems(step)
     yield from _result(path)
+    yield from _scores(path)
     if not is_held(path / "lock"):
         litter = [*path.glob("*.partial"), *path.glob("*/*.partial"), *path.glob("checkpoints/*/*.partial")]
         yield from (f"{one}: was left by a process that was killed; resume removes it" for one in litter)
@@ -81,6 +82,13 @@ def _parameters(path: Path) -> Iterator[str]:
             records.check(file)
         except StorageError as error:
             yield str(error)
+
+
+def _scores(path: Path) -> Iterator[str]:
+    try:
+        scores.read(path)
+    except StorageError as error:
+        yield str(error)
 
 
 def _result(path: Path) -> Iterator[str]:

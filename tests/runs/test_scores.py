@@ -1,0 +1,117 @@
+"""Held-out scores in their run: kept, replaced, verified, shown; never in the way of the score itself."""
+
+import shutil
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ibpdist as ibp
+from ibpdist.data.synthetic import synthesise
+from ibpdist.errors import StorageError
+from ibpdist.report.summary import summary
+from ibpdist.runs import scores
+from ibpdist.runs.lock import Lock
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scores")
+    store = synthesise("images", folder / "a.zarr", rows=120, seed=4, chunk_rows=32)
+    ibp.fit(store.path, system="lg-vi-finite", K=4, seed=2, steps=8, holdout=0.3, run=folder / "run")
+    synthesise("images", folder / "new.zarr", rows=40, seed=5)
+    return folder
+
+
+@pytest.fixture
+def run(sound, tmp_path):
+    return shutil.copytree(sound / "run", tmp_path / "run")
+
+
+def test_a_run_without_a_score(run):
+    assert scores.read(run) is None
+    assert "heldout" not in ibp.open_result(run).children
+    assert "held out" not in summary(ibp.open_result(run))
+
+
+@pytest.mark.parametrize("named", ["run", "result"])
+def test_a_score_is_found_in_the_result_and_shown(sound, run, named):
+    scored = ibp.evaluate(run if named == "run" else run / "result.zarr")
+    held = ibp.open_result(run)["heldout"].to_dataset()
+    assert held.sizes == {"evaluation": 1, "estimate": 2}
+    np.testing.assert_array_equal(held.score[0], scored.score)
+    np.testing.assert_array_equal(held.error[0], scored.error)
+    assert int(held.cells[0]) == int(scored.cells.sum())
+    assert int(held.rows[0]) == int((scored.cells > 0).sum()) < 120
+    assert held.data.item() == str(sound / "a.zarr")
+    (line,) = (line for line in summary(ibp.open_result(run)).splitlines() if line.startswith("held out"))
+    assert f"{float(scored.score.sel(estimate='variance')):.4f} nats per hidden cell" in line
+    assert scored.attrs["protocol"] in line
+    assert ibp.verify(run) == []
+
+
+def test_each_dataset_and_protocol_has_one_score(sound, run):
+    ibp.evaluate(run)
+    for visible in ("even", "odd", "even"):
+        last = ibp.evaluate(run, sound / "new.zarr", visible=visible)
+    held = scores.read(run)
+    assert [one.split()[0] for one in held.protocol.values] == ["cells", "odd", "even"]
+    np.testing.assert_array_equal(held.score[2], last.score)
+    said = [line for line in summary(ibp.open_result(run)).splitlines() if line.startswith("held out")]
+    assert len(said) == 3
+
+
+def test_arrays_have_no_name(run):
+    x = ibp.synthetic("images", 20, seed=6).x.values
+    ibp.evaluate(run, x)
+    ibp.evaluate(run, x + 1)
+    assert scores.read(run).data.values.tolist() == ["memory", "memory"]
+
+
+def test_a_result_in_memory_has_nowhere_to_keep_it(sound, run):
+    ibp.evaluate(ibp.open_result(run), sound / "new.zarr")
+    assert not (run / scores.NAME).exists()
+
+
+def test_a_copied_result_is_left_alone(sound, run, tmp_path):
+    copied = shutil.copytree(run / "result.zarr", tmp_path / "other" / "result.zarr")
+    ibp.evaluate(copied, sound / "new.zarr")
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["result.zarr"]
+
+
+def test_a_run_that_is_in_use_gives_its_score_and_a_warning(run):
+    held = Lock(run / "lock")
+    with pytest.warns(UserWarning, match="the score is not kept in the run: .*in use"):
+        scored = ibp.evaluate(run)
+    held.release()
+    assert np.isfinite(scored.score).all()
+    assert scores.read(run) is None
+
+
+def test_a_disk_that_cannot_be_written_gives_the_score_and_a_warning(run, monkeypatch):
+    def fails(path, body):
+        raise StorageError(f"{path}: No space left on device")
+
+    monkeypatch.setattr(scores.sealed, "write", fails)
+    with pytest.warns(UserWarning, match="not kept in the run: .*No space left"):
+        assert isinstance(ibp.evaluate(run), xr.Dataset)
+    assert not (run / "lock").exists()
+
+
+def test_every_flipped_bit_is_named(run):
+    ibp.evaluate(run)
+    path = run / scores.NAME
+    raw = path.read_bytes()
+    for at in range(0, len(raw), 7):
+        flipped = bytearray(raw)
+        flipped[at] ^= 1 << (at % 8)
+        path.write_bytes(flipped)
+        assert any(scores.NAME in problem for problem in ibp.verify(run)), at
+    with pytest.raises(StorageError, match=scores.NAME):
+        ibp.open_result(run)
+
+
+def test_a_new_fit_in_the_same_place_forgets_it(sound, run):
+    ibp.evaluate(run)
+    ibp.fit(sound / "a.zarr", system="lg-vi-finite", K=3, steps=3, run=run, overwrite=True)
+    assert scores.read(run) is None
