@@ -9,7 +9,7 @@ from typing import Any
 
 from ibpdist.algorithms._base import Parallel
 from ibpdist.errors import UsageError
-from ibpdist.rules import DRAW, HARD, MEAN, Rules
+from ibpdist.rules import DRAW, HARD, MEAN, Rule, Rules
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,10 @@ class System:
     observation: str
     rules: Rules
     summary: str
+
+
+STARTS = ("auto", "random", "spectral")
+"""How a fit may begin."""
 
 
 def _table(*rows: tuple[str, str, str, str, Rules, str]) -> dict[str, System]:
@@ -45,8 +49,10 @@ SYSTEMS: Mapping[str, System] = _table(
 def build(
     system: str, features: int, *, inner: int = 1, settings: Mapping[str, object] | None = None
 ) -> Parallel:
-    """The algorithm of a system with `features` features; settings go to the axis that has them."""
+    """The algorithm of a system with at most `features` features; settings go to the axis that has them."""
+    from ibpdist.algorithms.agendas import agenda_for
     from ibpdist.algorithms.coordinate import Coordinate
+    from ibpdist.algorithms.search import Search
     from ibpdist.model import Model
 
     row = find(system)
@@ -54,9 +60,15 @@ def build(
     prior = _make(_priors()[row.prior], wanted)
     weights = _make(_weights()[row.weights], wanted)
     observation = _make(_observations()[row.observation], wanted)
+    begin = _start(row, wanted.pop("start", "auto"))
+    moves = wanted.pop("moves", True)
     if wanted:
         raise UsageError(_unknown("setting", next(iter(wanted)), settings_of(system)))
-    return Coordinate(Model(prior, weights, observation, row.rules), features, inner)
+    if not isinstance(moves, bool):
+        raise UsageError(f"moves: {moves!r}: expected true or false")
+    model = Model(prior, weights, observation, row.rules)
+    fit = Coordinate(model, features, inner, begin)
+    return Search(fit, agenda_for(model)) if moves and not model.draws else fit
 
 
 def find(system: str) -> System:
@@ -69,7 +81,17 @@ def settings_of(system: str) -> list[str]:
     """Names of what can be set, in the order of the axes."""
     row = find(system)
     axes = (_priors()[row.prior], _weights()[row.weights], _observations()[row.observation])
-    return [f.name for axis in axes for f in fields(axis)]
+    return [f.name for axis in axes for f in fields(axis)] + ["start", "moves"]
+
+
+def _start(row: System, name: object) -> Any:
+    """How a fit begins; `auto` is spectral where features are present or absent, else random."""
+    known = _starts()
+    if name == "auto":
+        name = "spectral" if row.weights == "unit" and row.rules.z is not Rule.DRAW else "random"
+    if name not in known:
+        raise UsageError(_unknown("start", str(name), list(STARTS)))
+    return known[name]()
 
 
 def _make(axis: type[Any], wanted: dict[str, object]) -> Any:
@@ -95,6 +117,13 @@ def _weights() -> dict[str, Any]:
     from ibpdist.weights.unit import Unit
 
     return {axis.name: axis for axis in (Unit, Normal)}
+
+
+def _starts() -> dict[object, Any]:
+    from ibpdist.algorithms.spectral import Spectral
+    from ibpdist.algorithms.starts import Random
+
+    return {begin.name: begin for begin in (Random, Spectral)}
 
 
 def _observations() -> dict[str, Any]:

@@ -71,6 +71,8 @@ def fit(
     """
     given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
     given |= {"checkpoint": checkpoint}
+    if isinstance(start, str) and start in catalog.STARTS:
+        settings, start = settings | {"start": start}, None
     spec = FitSpec.make(
         data=str(Path(data).absolute()) if _is_path(data) else "memory",
         system=system,

@@ -6,7 +6,7 @@ import pytest
 from ibpdist.catalog import SYSTEMS, build, find, settings_of
 from ibpdist.errors import UsageError
 from ibpdist.rules import DRAW, HARD, MEAN
-from tests.support.model_cases import chunked, fit, problem
+from tests.support.model_cases import chunked, fit, plain, problem
 
 NAMES = [
     "lg-vi-finite",
@@ -32,7 +32,7 @@ def test_the_names():
 @pytest.mark.parametrize("missing", ["complete", "masked"])
 def test_every_system_runs(name, missing):
     x, observed = problem(1, 9, 4, missing)
-    alg = build(name, 3)
+    alg = plain(name, 3)
     params, states, _, traces = fit(alg, chunked(x, observed, [5, 4]), 3)
     assert all(np.isfinite(list(trace.values())).all() for trace in traces)
     assert {"objective", "bound", "active"} <= traces[-1].keys()
@@ -47,7 +47,7 @@ def test_every_system_runs(name, missing):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_says_what_it_is(name):
-    model = build(name, 2).model
+    model = build(name, 2).plain().model
     assert model.weights.name == {"lg": "unit", "fa": "normal"}[name[:2]]
     assert model.prior.name == ("beta_bernoulli" if "-finite" in name else "stick_breaking")
     expected = HARD if name.endswith("hard") else DRAW if "gibbs" in name else MEAN
@@ -56,7 +56,7 @@ def test_the_name_says_what_it_is(name):
 
 def test_results_by_name():
     """What a result of a Gaussian model has at least (DESIGN 5)."""
-    alg = build("lg-vi-infinite", 3)
+    alg = plain("lg-vi-infinite", 3)
     params = fit(alg, chunked(problem()[0]), 2)[0]
     found = alg.describe(params)
     assert {"mean", "mean_sd", "prevalence", "noise", "scale", "mass", "id", "active"} <= found.keys()
@@ -65,7 +65,7 @@ def test_results_by_name():
 
 def test_settings_go_to_their_axis():
     settings = {"mass": 2.0, "bound": "multinomial", "noise": "column", "family": "factorised", "scale": 1.5}
-    alg = build("lg-vi-infinite", 4, inner=3, settings=settings)
+    alg = build("lg-vi-infinite", 4, inner=3, settings=settings).plain()
     assert (alg.features, alg.inner) == (4, 3)
     assert (alg.model.prior.mass, alg.model.prior.bound) == (2.0, "multinomial")
     seen = alg.model.observation
@@ -74,8 +74,17 @@ def test_settings_go_to_their_axis():
 
 
 def test_settings_by_system():
-    assert settings_of("lg-vi-finite") == ["mass", "noise", "scale", "family", "missing"]
-    assert settings_of("fa-vi-infinite") == ["mass", "bound", "noise", "scale", "family", "missing"]
+    assert settings_of("lg-vi-finite") == ["mass", "noise", "scale", "family", "missing", "start", "moves"]
+    assert settings_of("fa-vi-infinite") == [
+        "mass",
+        "bound",
+        "noise",
+        "scale",
+        "family",
+        "missing",
+        "start",
+        "moves",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -114,6 +123,7 @@ def test_unknown_setting_with_a_hint():
         ("mass", 0),
         ("mass", "auto"),
         ("bound", "tight"),
+        ("moves", "no"),
     ],
 )
 def test_bad_values_are_refused_in_a_sentence(name, value):

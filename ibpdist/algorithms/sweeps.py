@@ -55,17 +55,26 @@ def sweeps(
 def initial(algorithm: Parallel, engine: Engine, draws: Draws, like: Params | None = None) -> Params:
     """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
     survey, at = reduced(engine.each(SURVEY)), draws.at(0)
-    with one_thread():
-        if like is not None:
+    if like is not None:
+        with one_thread():
             return algorithm.adopt(like, survey)
-    known: list[tuple[object, object]] = []
+
+    def answer(step: int, question: Any) -> Any:
+        engine.publish(step, question)
+        return reduced(engine.each(LOOK, step))
+
+    return begun(algorithm, survey, at, answer)
+
+
+def begun(algorithm: Parallel, survey: Any, draws: Draws, answer: Callable[[int, Any], Any]) -> Params:
+    """Initial parameters; `answer` gets the questions of the algorithm as steps -1, -2, ..."""
+    known: list[tuple[Any, Any]] = []
     for step in count(1):
         with one_thread():
-            question = algorithm.ask(survey, known, at)
+            question = algorithm.ask(survey, known, draws)
             if question is None:
-                return algorithm.init(survey, at, known)
-        engine.publish(-step, question)
-        known.append((question, reduced(engine.each(LOOK, -step))))
+                return algorithm.init(survey, draws, known)
+        known.append((question, answer(-step, question)))
     raise AssertionError("questions end")
 
 

@@ -127,7 +127,7 @@ def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference
 
     spec = spec_of(result)
     algorithm = catalog.build(spec.system, spec.truncation, inner=_INNER, settings=spec.set)
-    return Inference(algorithm, params_of(result), spec.seed, tolerance)
+    return Inference(algorithm.plain(), params_of(result), spec.seed, tolerance)
 
 
 def _change(before: RowState, now: RowState) -> float:

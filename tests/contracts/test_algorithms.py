@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from ibpdist.catalog import SYSTEMS, build
+from ibpdist.catalog import SYSTEMS
 from ibpdist.draws import Draws
 from ibpdist.structs import combine, is_struct, pack, unpack
-from tests.support.model_cases import begin, chunked, fit, objectives, problem, survey, sweep, terms_of
+from tests.support.model_cases import begin, chunked, fit, objectives, plain, problem, survey, sweep, terms_of
 
 every = pytest.mark.parametrize("system", SYSTEMS)
 FEATURES, SIZES = 3, [5, 2, 6]
@@ -16,7 +16,7 @@ FEATURES, SIZES = 3, [5, 2, 6]
 
 def prepared(system, missing="masked", dtype=np.float64, inner=2):
     x, observed = problem(6, sum(SIZES), 4, missing, dtype)
-    alg, chunks = build(system, FEATURES, inner=inner), chunked(x, observed, SIZES)
+    alg, chunks = plain(system, FEATURES, inner=inner), chunked(x, observed, SIZES)
     return alg, chunks, *begin(alg, chunks)
 
 

@@ -25,7 +25,7 @@ class Outer:
 
 
 @struct
-class Nothing:
+class Vacant:
     """No arrays at all."""
 
 
@@ -98,8 +98,8 @@ def test_what_is_read_can_be_written_to(tmp_path):
 
 
 def test_a_record_without_arrays(tmp_path):
-    records.write(tmp_path / "a.rec", {"x": Nothing()})
-    assert type(records.read(tmp_path / "a.rec", "x")) is Nothing
+    records.write(tmp_path / "a.rec", {"x": Vacant()})
+    assert type(records.read(tmp_path / "a.rec", "x")) is Vacant
 
 
 def test_compressible_arrays_are_compressed(tmp_path):

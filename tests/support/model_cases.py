@@ -12,6 +12,8 @@ from itertools import product
 import numpy as np
 
 from ibpdist.algorithms.coordinate import Coordinate
+from ibpdist.algorithms.sweeps import begun
+from ibpdist.catalog import build
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.model import Model
@@ -111,10 +113,26 @@ def survey(alg, chunks):
     return reduce(combine, [alg.survey(chunk) for chunk in chunks])
 
 
+def initial(alg, chunks, draws):
+    """Initial parameters, after all questions."""
+
+    def answer(_, question):
+        return reduce(combine, [alg.look(chunk, question, draws) for chunk in chunks])
+
+    return begun(alg, survey(alg, chunks), draws, answer)
+
+
+def plain(system, features, inner=1, settings=None):
+    """A system from a random start, without moves."""
+    return build(
+        system, features, inner=inner, settings={"start": "random", "moves": False} | (settings or {})
+    )
+
+
 def begin(alg, chunks, seed=1):
     """Initial parameters and row states."""
     draws = Draws(seed)
-    params = alg.init(survey(alg, chunks), draws)
+    params = initial(alg, chunks, draws)
     return params, [alg.start(chunk, params, draws) for chunk in chunks], draws
 
 

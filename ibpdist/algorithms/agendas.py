@@ -1,0 +1,20 @@
+"""Which moves a model gets."""
+
+from __future__ import annotations
+
+from ibpdist.algorithms.agenda import Agenda, Turn
+from ibpdist.model import Model
+from ibpdist.moves import delete, reorient
+
+PRESENCE = Agenda(
+    exact=(("delete", delete.propose), ("reorient", reorient.propose)),
+    turns=(Turn("renew rows", None, patience=4),),
+)
+"""For features that are present or absent."""
+
+AMOUNTS = Agenda(exact=(("delete", delete.propose),))
+"""For features with weights, where a complement is no feature."""
+
+
+def agenda_for(model: Model) -> Agenda:
+    return AMOUNTS if model.weights.keeps else PRESENCE
