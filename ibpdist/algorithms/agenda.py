@@ -77,7 +77,7 @@ class Step:
         """An id that was never used."""
         return max(int(self.stand.fresh), int(np.max(self.now.ids, initial=-1)) + 1)
 
-    def situation(self) -> Situation:
+    def situation(self, tries: int = 0) -> Situation:
         return Situation(
             model=self.fit.model,
             params=self.now,
@@ -87,6 +87,7 @@ class Step:
             next_id=self.fresh,
             residuals=self._residuals(),
             limit=self.fit.features,
+            tries=tries,
         )
 
     def _residuals(self) -> Residuals | None:
@@ -163,7 +164,7 @@ class Agenda:
                 return self._go(step, phase=Phase.RENEWING, order=Order.RENEW, **at)
             if item.residuals and not asked:
                 return self._go(step, phase=Phase.ASKING, share=sample_share(step), **at)
-            found = item.move(step.situation(), step.draws.generator(f"{item.name} {tries}"))
+            found = item.move(step.situation(tries), step.draws.generator(f"{item.name} {tries}"))
             if found is not None:
                 return self._attempt(step, found, **at)
             turn, tries, asked = turn + 1, 0, False

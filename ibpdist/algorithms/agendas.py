@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from ibpdist.algorithms.agenda import Agenda, Turn
 from ibpdist.model import Model
-from ibpdist.moves import delete, reorient
+from ibpdist.moves import birth, delete, order, rebase, reorient
 
 PRESENCE = Agenda(
     exact=(("delete", delete.propose), ("reorient", reorient.propose)),
-    turns=(Turn("renew rows", None, patience=4),),
+    turns=(
+        Turn("renew rows", None, patience=4),
+        Turn("birth", birth.propose, patience=2, residuals=True),
+        Turn("trial delete", order.propose, patience=order.TRIALS),
+        Turn("re-basis", rebase.propose),
+    ),
 )
 """For features that are present or absent."""
 

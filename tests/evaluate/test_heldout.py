@@ -158,7 +158,7 @@ def test_a_fit_is_scored_on_new_rows_close_to_the_truth(fitted):
         < float(found.score.sel(estimate="variance"))
         < float(best.score[0]) + 0.02
     )
-    assert found.attrs["method"] == "exact over 64 patterns of features"
+    assert found.attrs["method"] == f"exact over {2 ** len(result['params'].feature)} patterns of features"
     assert found.attrs["protocol"] == "even columns visible, the others hidden"
     text = summary(found)
     assert f"{100 * 18:,} hidden cells in 100 rows" in text
