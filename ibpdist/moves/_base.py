@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from ibpdist.algorithms.coordinate import ModelSums
 from ibpdist.algorithms.params import ModelParams
@@ -42,7 +43,8 @@ class Situation:
     """A fit after a step: parameters, the sums they were made from, and the objective of both.
 
     `total` (column) sums the observed cells of x. Ids from `next_id` on were never used. `limit`
-    is the most features wanted; None: as many as the model allows.
+    is the most features wanted; None: as many as the model allows. `tries` counts how often a move
+    that has several things to try was refused since something was accepted.
     """
 
     model: Model
@@ -53,6 +55,7 @@ class Situation:
     next_id: int
     residuals: Residuals | None = None
     limit: int | None = None
+    tries: int = 0
 
     def evaluate(self, edit: Edit) -> Outcome:
         return evaluate(self.model, edit, self.params, self.sums, self.total)
@@ -62,6 +65,12 @@ class Situation:
         """The objective to beat: what the present features have when solved afresh, as edits are."""
         kept = Edit.keep(self.params.ids, np.arange(len(self.params.ids)))
         return max(self.objective, self.evaluate(kept).objective)
+
+    @property
+    def room(self) -> float:
+        """How many features can be added."""
+        limits = (self.limit, self.model.prior.capacity(self.params.prior))
+        return min((most for most in limits if most is not None), default=np.inf) - len(self.params.ids)
 
     @property
     def turnable(self) -> bool:
@@ -92,3 +101,9 @@ def exact(name: str, situation: Situation, found: Outcome | None) -> Proposal | 
     if found is None or not found.objective > situation.reached + LEAST_GAIN:
         return None
     return Proposal(name, found.params, found.sums, found.objective)
+
+
+def pattern_cost(prevalence: Float) -> Float:
+    """Nats a row that a two-valued column of this prevalence costs: its entropy."""
+    on: Float = np.clip(prevalence, 0.0, 1.0).astype(np.float64)
+    return np.asarray(-xlogy(on, on) - xlogy(1 - on, 1 - on), dtype=np.float64)

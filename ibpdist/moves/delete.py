@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.algorithms.coordinate import ModelSums
+from ibpdist.algorithms.coordinate import Coordinate, ModelSums
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.model import Model
 from ibpdist.moves._base import LEAST_GAIN, Proposal, Situation, exact
@@ -26,7 +26,6 @@ from ibpdist.moves.edit import Edit, Outcome, evaluate
 from ibpdist.observations import dictionary
 from ibpdist.observations.rotation import Family
 from ibpdist.priors._base import PriorSums
-from ibpdist.structs import replace
 from ibpdist.weights._base import WeightSums
 
 Float = NDArray[np.float64]
@@ -62,6 +61,7 @@ def drop(model: Model, params: ModelParams, sums: ModelSums, place: int) -> Outc
 
 def gains(model: Model, params: ModelParams, sums: ModelSums) -> Float:
     """(feature) what the objective gains by each deletion, variances and remaining sticks as they are."""
+    sums = Coordinate(model, len(params.ids)).carried(params, sums)
     entries, rows = sums.entries, sums.observation.rows
     found = dictionary_gains(params, sums) - entries.entropy
     before = _total(model.prior.score(params.prior, PriorSums(on=entries.on, rows=rows)))
@@ -78,19 +78,12 @@ def gains(model: Model, params: ModelParams, sums: ModelSums) -> Float:
 def dictionary_gains(params: ModelParams, sums: ModelSums) -> Float:
     """(feature) change of the likelihood and dictionary terms by each deletion, variances fixed.
 
-    q(A) must be the optimum for the sums, as it is after an update.
+    Sums are in the units of the parameters.
     """
     observed = params.observation
     own = dictionary.variance(observed)
-    rotated = dictionary.rotations(observed, sums.observation, Family.STRUCTURED)
-    joint = dictionary.variance(
-        replace(
-            observed,
-            basis=np.stack([r.basis() for r in rotated]),
-            spectrum=np.stack([r.own_spectrum for r in rotated]),
-        )
-    )
-    squares = observed.mean**2 / joint
+    joint = dictionary.solve(observed, dictionary.rotations(observed, sums.observation, Family.STRUCTURED))
+    squares = joint.mean**2 / dictionary.variance(joint)
     found: Float = -0.5 * (np.log(own / observed.scale[:, None]) + squares).sum(axis=1)
     return found
 

@@ -65,24 +65,27 @@ class Edit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An edit carried out: updated parameters, the sums they were made from, their objective."""
+    """An edit carried out: updated parameters, their objective, and the sums they were made from.
+
+    Sums are those of the rows as they are, before a stretch that the parameters may ask for.
+    """
 
     edit: Edit
     params: ModelParams
-    sums: ModelSums
     objective: float
+    sums: ModelSums
 
 
 def evaluate(model: Model, edit: Edit, params: ModelParams, sums: ModelSums, total: Float) -> Outcome:
     """Carry out an edit; `total` (column) is the sum of the observed cells of x."""
     after = sums_after(edit, params, sums, total)
-    made = params_after(model, edit, params, after)
-    return Outcome(edit, made, after, Coordinate(model, len(edit.ids)).score(made, after)["objective"])
+    return Outcome(edit, *params_after(model, edit, params, after), after)
 
 
-def params_after(model: Model, edit: Edit, params: ModelParams, sums: ModelSums) -> ModelParams:
-    """Parameters of the new features at their optimum given the new sums."""
-    return Coordinate(model, len(edit.ids)).update(blank(model, edit, params), sums, Draws(0))[0]
+def params_after(model: Model, edit: Edit, params: ModelParams, sums: ModelSums) -> tuple[ModelParams, float]:
+    """Parameters of the new features at their optimum given the new sums, and the objective."""
+    made, trace = Coordinate(model, len(edit.ids)).update(blank(model, edit, params), sums, Draws(0))
+    return made, trace["objective"]
 
 
 def blank(model: Model, edit: Edit, params: ModelParams) -> ModelParams:
@@ -149,7 +152,10 @@ def _entries(linear: Float, places: Index, entries: RowSums, rows: float) -> Row
 
     on = linear @ np.append(entries.on, rows)
     return RowSums(
-        on=np.clip(on, 0.0, rows), entropy=inherited(entries.entropy), cost=inherited(entries.cost)
+        on=np.clip(on, 0.0, rows),
+        second=np.maximum(linear @ np.append(entries.second, rows), 0.0),
+        entropy=inherited(entries.entropy),
+        cost=inherited(entries.cost),
     )
 
 
@@ -181,14 +187,18 @@ def _lineage(edit: Edit, params: ModelParams) -> dict[str, NDArray[np.int64] | N
 
 
 def _without_dictionary(params: GaussianParams, first: Index) -> GaussianParams:
-    """No dictionary; a feature has the scale of its first parent, a new one the median."""
+    """Nothing known of the features but their scale: that of the first parent, of a new one the median.
+
+    Scales are those before the last stretch, as the sums are.
+    """
+    scale = params.scale / params.stretch**2
     groups, features = len(params.spectrum), len(first)
-    scale = np.append(params.scale, np.median(params.scale))[first]
     return replace(
         params,
         mean=np.zeros((features, params.mean.shape[1])),
         basis=np.zeros((groups, features, features)),
         spectrum=np.zeros((groups, features)),
         entropy=np.zeros(()),
-        scale=scale,
+        scale=np.append(scale, np.median(scale))[first],
+        stretch=np.ones(features),
     )

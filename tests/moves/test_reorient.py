@@ -1,6 +1,5 @@
 """Orientation against all orientations, each scored exactly."""
 
-from dataclasses import replace as changed
 from itertools import product
 
 import numpy as np
@@ -119,7 +118,6 @@ def test_the_intercept_is_that_of_a_regression():
     """Of the rows on features and 1, each group of columns by itself, in units of the noise."""
     fit = turned(missing="block", constant=False, steps=1)
     s, z, x = fit.situation, fit.state.z.T, fit.chunk.x
-    s = changed(s, params=s.params)
     gram, lean = reorient.intercept(s, np.arange(4))
     rows = []
     for d in range(x.shape[1]):

@@ -93,7 +93,7 @@ def sums_of(state, chunk, params, model):
         filled=np.zeros(columns),
         filled_entropy=np.zeros(()),
     )
-    entries = RowSums(on=z.sum(axis=1), entropy=entropy, cost=np.zeros(len(z)))
+    entries = RowSums(on=z.sum(axis=1), second=z.sum(axis=1), entropy=entropy, cost=np.zeros(len(z)))
     return ModelSums(entries=entries, observation=observed)
 
 
