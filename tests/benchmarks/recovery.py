@@ -14,8 +14,9 @@ with the same truncation). A line for each problem and method as it is done; non
     gap        (reference - objective) / |reference|, and in nats a cell
     time       wall seconds and processor seconds, and both in plain random-start fits
 
-`fa` and `ica` are scikit-learn's FactorAnalysis with varimax and FastICA, with the planted number
-of components, whose sign and length are free.
+`default` is what `ibpdist.fit` does, `random` a plain coordinate ascent from a random start, `moved` a
+random start with moves, `truth` the reference. `fa` and `ica` are scikit-learn's FactorAnalysis with
+varimax and FastICA, with the planted number of components, whose sign and length are free.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ PLACE = ("grid", 0, 300, 40, 5, "0.3", 0.25, 8, "default")
 
 def row(**values):
     known = {"active": 5, "active_truth": 5, "matched": 5, "matched_truth": 5, "matched_both": 5}
-    times = {"gap": 1e-5, "gap_nats": 1e-4, "seconds": 3.0, "cpu": 1.0, "times": 2.0, "cpu_times": 1.5}
+    times = {"gap": 1e-5, "gap_nats": 1e-5, "seconds": 3.0, "cpu": 1.0, "times": 2.0, "cpu_times": 1.5}
     return Row(*PLACE, **{**known, **times, **values})
 
 
@@ -104,7 +104,7 @@ def test_summary_counts_every_row():
     ]
     text = summary("default", rows)
     assert "5 problems, 1 failed" in text
-    assert "gap < 0.1 % 60.0 %, median 1e-05" in text
+    assert "gap < 0.1 % 60.0 %, < 0.0001 nats a cell 60.0 %, median 1e-05" in text
     assert "worst 0.002, more than 0.1 % above 20.0 %" in text
     assert "matched 84.2 % of those the truth start matches (16 of 19, 25 planted)" in text
     assert "K as planted 60.0 %, as in the truth start 40.0 %" in text
@@ -155,7 +155,7 @@ def test_options():
     assert recovery.settings(given.set) == {"noise": "column", "mass": 2.0}
     with pytest.raises(SystemExit):
         recovery.parse(["3", "--methods", "magic"])
-    assert set(METHODS) == {"default", "random", "truth", "fa", "ica"}
+    assert set(METHODS) == {"default", "random", "moved", "truth", "fa", "ica"}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from ibpdist.draws import Draws
 from ibpdist.evaluate.recovery import compare
 from ibpdist.structs import combine
 from tests.support.planted import Problem, draw
-from tests.support.truth_start import SURE, FromTruth, truth_started
+from tests.support.truth_start import SURE, FromTruth, plain, truth_started
 
 PROBLEM = Problem(300, 40, 6, "0.3", 0.5, 9, (7, 1))
 
@@ -19,8 +19,8 @@ PROBLEM = Problem(300, 40, 6, "0.3", 0.5, 9, (7, 1))
 def algorithm(x, z, chunk_rows=None):
     """The algorithm that begins at z, and its source."""
     source = ArrayData(x, chunk_rows)
-    plain = catalog.build("lg-vi-infinite", z.shape[1])
-    return FromTruth(plain.model, plain.features, z=z.astype(float), source=source), source
+    usual = catalog.build("lg-vi-infinite", z.shape[1], settings=plain("lg-vi-infinite"))
+    return FromTruth(usual.model, usual.features, z=z.astype(float), source=source), source
 
 
 def begun(made, source):
@@ -87,7 +87,7 @@ def test_it_stays_at_the_truth_above_a_random_start(missing):
     assert len(features(found)) == 6
     z = found["rows"]["z"].values[:, np.argsort(np.argsort(-planted.z.sum(0)))]
     assert ((z > 0.5) == planted.z).mean() > 0.97
-    other = fit(planted.x, system="lg-vi-infinite", K=6, seed=1)
+    other = fit(planted.x, system="lg-vi-infinite", K=6, seed=1, **plain("lg-vi-infinite"))
     assert found.attrs["objective"] >= other.attrs["objective"]
     assert found.attrs["stop"] == "converged"
 
@@ -117,6 +117,13 @@ def test_a_rare_feature_that_pays_is_kept():
     found = truth_started(planted.x + z[:, 3:] * rare, z)
     assert len(features(found)) == 4
     assert int(compare(features(found), np.vstack([planted.dictionary, rare])).recovered) == 4
+
+
+def test_plain_settings_are_those_that_the_system_has(monkeypatch):
+    monkeypatch.setattr(catalog, "settings_of", lambda system: ["mass", "start"])
+    assert plain("lg-vi-infinite") == {"start": "random"}
+    monkeypatch.setattr(catalog, "settings_of", lambda system: ["mass"])
+    assert plain("lg-vi-infinite") == {}
 
 
 def test_settings_reach_the_reference():

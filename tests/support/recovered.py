@@ -22,12 +22,9 @@ from ibpdist.engine.threads import one_thread
 from ibpdist.evaluate.recovery import compare
 from tests.support.planted import Matrix, Planted, Problem, draw
 from tests.support.recovery_rows import Row
-from tests.support.truth_start import truth_started
+from tests.support.truth_start import plain, truth_started
 
 Flags = NDArray[np.bool_]
-
-PLAIN: dict[str, Any] = {}
-"""Settings of a plain coordinate ascent from a random start."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,12 @@ class Study:
 
     @cached_property
     def random(self) -> Found:
-        return self.fit(PLAIN)
+        return self.fit(plain(self.options.system))
+
+    @cached_property
+    def moved(self) -> Found:
+        begin = {name: value for name, value in plain(self.options.system).items() if name == "start"}
+        return self.fit(begin)
 
     @cached_property
     def default(self) -> Found:
@@ -92,7 +94,7 @@ class Study:
     def fit(self, more: dict[str, Any]) -> Found:
         x, options = self.planted.x, self.options
         size = {"system": options.system, "K": self.of.truncation, "seed": options.seed}
-        return fitted(lambda: ibpdist.fit(x, serial=True, **size, **self.settings, **more))
+        return fitted(lambda: ibpdist.fit(x, serial=True, **size, **(self.settings | more)))
 
     def row(self, number: int, method: str) -> Row:
         """The method beside the reference; an exception becomes a row with its error."""
@@ -135,6 +137,7 @@ class Study:
 METHODS: dict[str, Callable[[Study], Found]] = {
     "default": lambda study: study.default,
     "random": lambda study: study.random,
+    "moved": lambda study: study.moved,
     "truth": lambda study: study.truth,
     "fa": lambda study: study.fa,
     "ica": lambda study: study.ica,

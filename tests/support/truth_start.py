@@ -7,7 +7,7 @@ hardly any lacks, are left out one at a time wherever that raises the objective.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ from ibpdist.structs import combine
 Matrix = NDArray[np.float64]
 
 SURE = 0.999
+PLAIN = {"start": "random", "moves": False}
+"""Settings of a plain coordinate ascent from a random start, where the system has them."""
+
 FEW = 5
 """Features with fewer rows, or lacked by fewer, may explain less than they cost."""
 
@@ -77,8 +80,14 @@ class FromTruth(Coordinate):
             filled=np.zeros(x.shape[1]),
             filled_entropy=np.zeros(()),
         )
-        entropy = -(z * np.log(z) + (1 - z) * np.log1p(-z)).sum(axis=1)
-        return ModelSums(RowSums(on=z.sum(axis=1), entropy=entropy, cost=np.zeros(len(z))), observed)
+        on, entropy = z.sum(axis=1), -(z * np.log(z) + (1 - z) * np.log1p(-z)).sum(axis=1)
+        of_rows = {"on": on, "second": on, "entropy": entropy, "cost": np.zeros(len(z))}
+        return ModelSums(RowSums(**{f.name: of_rows[f.name] for f in fields(RowSums)}), observed)
+
+
+def plain(system: str) -> dict[str, Any]:
+    known = catalog.settings_of(system)
+    return {name: value for name, value in PLAIN.items() if name in known}
 
 
 def truth_started(
@@ -110,10 +119,11 @@ def _z(found: xr.DataTree) -> Matrix:
 
 
 def _fit(x: Matrix, z: Matrix, system: str, settings: Mapping[str, Any]) -> xr.DataTree:
-    spec = FitSpec.make(data="memory", system=system, truncation=z.shape[1], seed=0, set=dict(settings))
+    chosen = {**settings, **plain(system)}
+    spec = FitSpec.make(data="memory", system=system, truncation=z.shape[1], seed=0, set=chosen)
     source = as_source(x)
-    plain = catalog.build(system, z.shape[1], inner=spec.inner, settings=spec.set)
-    assert isinstance(plain, Coordinate)
-    algorithm = FromTruth(plain.model, plain.features, plain.inner, z=z, source=source)
+    usual = catalog.build(system, z.shape[1], inner=spec.inner, settings=spec.set)
+    assert isinstance(usual, Coordinate)
+    algorithm = FromTruth(usual.model, usual.features, usual.inner, z=z, source=source)
     engine = Serial(Workbench(algorithm, source, MemoryHistory(), spec.seed, cache=x.nbytes))
     return in_memory(Job(spec, algorithm, source), engine, provenance.facts(source))
