@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -21,6 +21,8 @@ Contrast = Callable[[Matrix], tuple[Matrix, Vector]]
 """u (component, row) -> g(u) (component, row), mean of g'(u) (component)."""
 
 _LEAST_SHARE, _LEAST_VARIANCE = 1e-6, 1e-12
+_MOST_ODDS = 80.0
+"""Log odds beyond which a posterior is 0 or 1; exp stays finite in single precision."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,12 @@ def posterior(u: Matrix, mixture: Mixture) -> Matrix:
     gap = (mixture.high - mixture.low) / mixture.variance
     share = np.clip(mixture.share, _LEAST_SHARE, 1 - _LEAST_SHARE)
     offset = logit(share) - gap * (mixture.high + mixture.low) / 2
-    odds = u * gap[:, None]
-    odds += offset[:, None]
-    made: Matrix = expit(odds, out=odds)
+    odds = u * -gap[:, None]
+    odds -= offset[:, None]
+    np.clip(odds, -_MOST_ODDS, _MOST_ODDS, out=odds)
+    np.exp(odds, out=odds)
+    odds += 1
+    made: Matrix = np.reciprocal(odds, out=odds)
     return made
 
 

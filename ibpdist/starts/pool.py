@@ -49,7 +49,7 @@ def search(into: Space, seeds: Matrix, rng: np.random.Generator) -> Pool:
             break
         pool = _closed(_with(pool, _round(best.directions, full, turn, into, rng), into), into)
         new = _basis(pool)
-        better = len(new.z) > len(best.z) or (full and _total(new) < _total(best) - _LOWER)
+        better = (len(new.z), -_total(new)) > (len(best.z), -_total(best) + _LOWER)
         best, barren = (new, 0) if better else (best, barren + 1)
     return _completed(best.directions, into, rng)
 
@@ -122,11 +122,12 @@ def _round(basis: Matrix, full: bool, turn: int, into: Space, rng: np.random.Gen
     if full:
         w[: STARTS // 2] = _sums(basis, STARTS // 2, rng)
         return one_unit(into.y, w, _OUTSIDE)
-    if len(basis) and turn % 3 < 2:
-        outside = complement(basis)
-        inside = one_unit(outside @ into.y, _unit(w @ outside.T), _INSIDE)
-        return one_unit(into.y, inside @ outside, _OUTSIDE - _INSIDE)
-    return one_unit(into.y, w, _OUTSIDE)
+    free = one_unit(into.y, w[: len(w) // 2], _OUTSIDE)
+    if not len(basis):
+        return np.concatenate([free, one_unit(into.y, w[len(w) // 2 :], _OUTSIDE)])
+    outside = complement(basis)
+    inside = one_unit(outside @ into.y, _unit(w[len(w) // 2 :] @ outside.T), _INSIDE)
+    return np.concatenate([free, one_unit(into.y, inside @ outside, _OUTSIDE - _INSIDE)])
 
 
 def one_unit(y: Matrix, w: Matrix, most: int) -> Matrix:
