@@ -33,7 +33,10 @@ def _run(path: Path) -> Iterator[str]:
         yield from checkpoints.problems(step)
     yield from _result(path)
     yield from _scores(path)
+    if (path / "data.zarr").exists():
+        yield from _data(path / "data.zarr")
     if not is_held(path / "lock"):
+        yield from _torn(path / "events.jsonl")
         litter = [*path.glob("*.partial"), *path.glob("*/*.partial"), *path.glob("checkpoints/*/*.partial")]
         yield from (f"{one}: was left by a process that was killed; resume removes it" for one in litter)
     for child in sorted(path.glob("restarts/*")):
@@ -89,6 +92,19 @@ def _scores(path: Path) -> Iterator[str]:
         scores.read(path)
     except StorageError as error:
         yield str(error)
+
+
+def _data(store: Path) -> Iterator[str]:
+    """The data of a fit to an array are stored in its run."""
+    try:
+        yield from verify_dataset(store)
+    except StorageError as error:
+        yield str(error)
+
+
+def _torn(log: Path) -> Iterator[str]:
+    if log.exists() and log.read_bytes()[-1:] not in (b"\n", b""):
+        yield f"{log}: ends within a line that a killed process or damage left; resume removes it"
 
 
 def _result(path: Path) -> Iterator[str]:

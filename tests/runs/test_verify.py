@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
+import ibpdist as ibp
 from ibpdist.errors import StorageError
 from ibpdist.runs import events
 from ibpdist.runs.directory import RunDirectory
@@ -51,14 +52,42 @@ def test_every_file_with_a_flipped_bit_is_named(sound, run):
     rng = np.random.default_rng(0)
     for name in files_of(sound):
         raw = (sound / name).read_bytes()
-        for at in rng.integers(len(raw), size=3):
+        for at in (*rng.integers(len(raw), size=3), len(raw) - 1):
             flipped = bytearray(raw)
             flipped[at] ^= 1 << int(rng.integers(8))
             (run / name).write_bytes(flipped)
-            if name.name == "events.jsonl" and flipped[-1] != raw[-1]:
-                continue  # an unfinished last line is legal
             assert any(name.name in problem for problem in verify(run)), (name, at)
         (run / name).write_bytes(raw)
+    assert verify(run) == []
+
+
+def test_the_data_of_an_array_are_verified_with_the_run(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 5))
+    x[3, 2] = np.nan
+    run = tmp_path / "run"
+    ibp.fit(x, system="lg-vi-finite", K=2, steps=3, run=run, restarts=2)
+    assert verify(run) == []
+    held = [path for path in (run / "data.zarr").rglob("*") if path.is_file()]
+    for path in held:
+        raw = path.read_bytes()
+        flipped = bytearray(raw)
+        flipped[len(raw) // 2] ^= 4
+        path.write_bytes(flipped)
+        named = f"data.zarr: {path.relative_to(run / 'data.zarr')}"
+        assert any(named in problem for problem in verify(run)), path
+        path.write_bytes(raw)
+    shutil.rmtree(run / "data.zarr" / "x")
+    assert any("data.zarr" in problem for problem in verify(run))
+
+
+def test_a_log_that_ends_within_a_line(run):
+    log = run / "events.jsonl"
+    log.write_bytes(log.read_bytes()[:-1])
+    (problem,) = verify(run)
+    assert problem.startswith(f"{log}: ends within a line")
+    held = RunDirectory.open(run)
+    assert verify(run) == [], "it is being written"
+    held.close()
     assert verify(run) == []
 
 
