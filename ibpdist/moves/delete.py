@@ -32,6 +32,8 @@ Float = NDArray[np.float64]
 
 TRIED = 3
 """Deletions that get a full score in a round."""
+DOUBT = 100.0
+"""Nats that variances and sticks can win back once a feature is gone."""
 
 
 def propose(situation: Situation, rng: np.random.Generator) -> Proposal | None:
@@ -44,13 +46,19 @@ def greedy(situation: Situation) -> Outcome | None:
     model, best, reached = situation.model, None, situation.reached
     params, sums = situation.params, situation.sums
     while len(params.ids) > 1:
-        ranked = np.argsort(-gains(model, params, sums), kind="stable")[:TRIED]
-        tried = [drop(model, params, sums, int(place)) for place in ranked]
-        found = max(tried, key=lambda outcome: outcome.objective)
-        if not found.objective > reached + LEAST_GAIN:
+        found = _best(model, params, sums)
+        if found is None or not found.objective > reached + LEAST_GAIN:
             break
         best, params, sums, reached = found, found.params, found.sums, found.objective
     return best
+
+
+def _best(model: Model, params: ModelParams, sums: ModelSums) -> Outcome | None:
+    """The best deletion by its full score, of the most promising; None where none promises anything."""
+    promised = gains(model, params, sums)
+    ranked = [int(place) for place in np.argsort(-promised, kind="stable")[:TRIED]]
+    tried = [drop(model, params, sums, place) for place in ranked if promised[place] > -DOUBT]
+    return max(tried, key=lambda outcome: outcome.objective, default=None)
 
 
 def drop(model: Model, params: ModelParams, sums: ModelSums, place: int) -> Outcome:

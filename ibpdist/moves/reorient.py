@@ -23,7 +23,12 @@ Set = NDArray[np.bool_]
 
 RANDOM_STARTS = 10
 BEST = 2
+"""Sets of each kind, with and without a constant, that get a full score."""
+DOUBT = 20.0
+"""Nats by which the value at fixed variances may be off."""
 ROUNDS = 2
+NO_ROWS = 1e-9
+"""Rows that the intercept is worth before any are seen: columns may have none."""
 RARE = 0.002
 """Share of the rows below which a combination counts as not occurring."""
 
@@ -36,8 +41,7 @@ def propose(situation: Situation, rng: np.random.Generator) -> Proposal | None:
 def best(situation: Situation, rng: np.random.Generator) -> Outcome | None:
     """The highest objective over the candidate sets, climbed by single changes; None: the present one."""
     search = Search(situation)
-    candidates = [(f, constant) for f in search.candidates(rng) for constant in (False, True)]
-    found = max(candidates, key=lambda at: search.score(*at))
+    found = max(search.candidates(rng), key=lambda at: search.score(*at))
     for _ in range(ROUNDS):
         before, found = found, search.climb(*found)
         if np.array_equal(before[0], found[0]) and before[1] == found[1]:
@@ -56,6 +60,7 @@ class Search:
         self.constant = constant_at(situation)
         features = np.arange(len(situation.params.ids))
         self.places = features[features != self.constant]
+        self.intercept = regression(situation, self.places)
         self._known: dict[bytes, float] = {}
 
     def score(self, chosen: Set, constant: bool) -> float:
@@ -72,27 +77,35 @@ class Search:
         return self.situation.evaluate(self.edit(chosen, constant))
 
     def climb(self, chosen: Set, constant: bool) -> tuple[Set, bool]:
-        """One round of changes of the constant and of single features, each kept if it gains."""
-        reached = self.score(chosen, constant)
-        if self.score(chosen, not constant) > reached + LEAST_GAIN:
+        """One round of changes of the constant and of features that are in doubt, each kept if it gains."""
+        if self.score(chosen, not constant) > self.score(chosen, constant) + LEAST_GAIN:
             constant = not constant
-        for k in range(len(chosen)):
+        for k in np.flatnonzero(self.intercept.changes(chosen, constant) > -DOUBT):
             other = chosen.copy()
             other[k] ^= True
             if self.score(other, constant) > self.score(chosen, constant) + LEAST_GAIN:
                 chosen = other
         return chosen, constant
 
-    def candidates(self, rng: np.random.Generator) -> list[Set]:
-        """None complemented, and the best two sets by the intercept that they leave."""
-        gram, lean = intercept(self.situation, self.places)
+    def candidates(self, rng: np.random.Generator) -> list[tuple[Set, bool]]:
+        """The present orientation, and the best of each kind, with and without a constant."""
         size = len(self.places)
         nobody = np.zeros(size, np.bool_)
-        starts = [nobody, flips.first_guess(gram, lean)]
-        starts += [rng.random(size) < 0.5 for _ in range(RANDOM_STARTS)]
-        ends = sorted((flips.descend(gram, lean, start) for start in starts), key=lambda end: end[1])
-        distinct = {end[0].tobytes(): end[0] for end in ends}
-        return [nobody, *list(distinct.values())[:BEST]]
+        starts = [nobody, *self._starts(rng)]
+        found = [(nobody, self.constant != OFF)]
+        for constant in (False, True):
+            ends = {end.tobytes(): end for end in (self.intercept.climb(f, constant) for f in starts)}
+            order = sorted(ends.values(), key=lambda f: -self.intercept.value(f, constant))
+            found += [(f, constant) for f in order[:BEST]]
+        return found
+
+    def _starts(self, rng: np.random.Generator) -> list[Set]:
+        """Sets that leave a short intercept, from a guess and at random."""
+        second = self.intercept.second.sum(axis=0)
+        gram, lean = second[:-1, :-1], second[:-1, -1]
+        starts = [flips.first_guess(gram, lean)]
+        starts += [rng.random(len(lean)) < 0.5 for _ in range(RANDOM_STARTS)]
+        return [flips.descend(gram, lean, start) for start in starts]
 
     def edit(self, chosen: Set, constant: bool) -> Edit:
         """Complement the chosen, with or without the constant; a constant feature there is stays itself."""
@@ -123,21 +136,31 @@ def constant_at(situation: Situation) -> int:
     return place if rows - on[place] < max(ACTIVE, RARE * rows) else OFF
 
 
-def intercept(situation: Situation, places: Index) -> tuple[Float, Float]:
-    """Gram matrix (feature, feature) of the coefficients of a regression of x on the features at
-    `places` and 1, and their products with that of 1; columns in units of their noise."""
-    observed = situation.params.observation
+def regression(situation: Situation, places: Index) -> flips.Intercept:
+    """Coefficients of a regression of x on the features at `places` and 1, columns in units of their noise.
+
+    Columns with different noise share the covariance of the middle one.
+    """
+    params, observed = situation.params, situation.params.observation
     parents = np.stack([np.append(places, OFF), np.full(len(places) + 1, OFF)])
-    edit = Edit.of(situation.params.ids, parents, parents[0] == OFF, situation.next_id)
-    sums = sums_after(edit, situation.params, situation.sums, situation.total).observation
-    made = np.zeros((len(places) + 1, len(places) + 1))
-    for g, gram in enumerate(sums.gram):
+    edit = Edit.of(params.ids, parents, parents[0] == OFF, situation.next_id)
+    sums = sums_after(edit, params, situation.sums, situation.total)
+    ridge = np.append(float(np.median(observed.noise)) / observed.scale[places], NO_ROWS)
+    spread = np.linalg.inv(sums.observation.gram + np.diag(ridge))
+    second = np.zeros_like(spread)
+    for g, covariance in enumerate(spread):
         columns = observed.group == g
-        noise = observed.noise[columns]
-        ridge = float(np.median(noise)) / np.append(observed.scale[places], np.inf)
-        found = np.linalg.solve(gram + np.diag(ridge), sums.cross[:, columns]) / np.sqrt(noise)
-        made += found @ found.T
-    return made[:-1, :-1], made[:-1, -1]
+        found = covariance @ (sums.observation.cross[:, columns] / np.sqrt(observed.noise[columns]))
+        second[g] = found @ found.T
+    on, rows = sums.entries.on[:-1], float(sums.observation.rows)
+    return flips.Intercept(
+        second=second,
+        spread=spread,
+        columns=np.bincount(observed.group).astype(np.float64),
+        slack=float(np.median(observed.scale) / np.median(observed.noise)),
+        # The odds of the predictive prior of the buffet, (N - m)! (m - 1)! / N! (vibp 1).
+        odds=np.log((on + 0.5) / (rows - on + 0.5)),
+    )
 
 
 def _key(chosen: Set, constant: bool) -> bytes:

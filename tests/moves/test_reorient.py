@@ -7,6 +7,9 @@ import pytest
 
 from ibpdist.moves import reorient
 from ibpdist.moves._base import LEAST_GAIN
+from ibpdist.moves.edit import blank, sums_after
+from ibpdist.observations import dictionary
+from ibpdist.observations.rotation import Family
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, masked, planted, run, settled
 
@@ -114,23 +117,68 @@ def test_a_constant_that_is_there_stays_the_same_feature():
     assert reorient.propose(s, rng()) is None
 
 
-def test_the_intercept_is_that_of_a_regression():
+def test_the_coefficients_are_those_of_a_regression():
     """Of the rows on features and 1, each group of columns by itself, in units of the noise."""
     fit = turned(missing="block", constant=False, steps=1)
     s, z, x = fit.situation, fit.state.z.T, fit.chunk.x
-    gram, lean = reorient.intercept(s, np.arange(4))
-    rows = []
+    found = reorient.regression(s, np.arange(4))
+    second, noise = np.zeros((2, 5, 5)), s.params.observation.noise[0]
     for d in range(x.shape[1]):
-        seen = fit.chunk.observed[:, d]
+        g, seen = s.params.observation.group[d], fit.chunk.observed[:, d]
         wide = np.concatenate([z[seen], np.ones((seen.sum(), 1))], axis=1)
         square = wide.T @ wide
         np.fill_diagonal(square, wide.sum(axis=0))
-        noise = s.params.observation.noise[d]
         square += np.diag([noise / s.params.observation.scale[0]] * 4 + [0.0])
-        rows.append(np.linalg.solve(square, wide.T @ x[seen, d]) / np.sqrt(noise))
-    a = np.array(rows).T
-    np.testing.assert_allclose(gram, a[:-1] @ a[:-1].T, rtol=1e-7)
-    np.testing.assert_allclose(lean, a[:-1] @ a[-1], rtol=1e-7)
+        a = np.linalg.solve(square, wide.T @ x[seen, d]) / np.sqrt(noise)
+        second[g] += np.outer(a, a)
+        np.testing.assert_allclose(found.spread[g], np.linalg.inv(square), rtol=1e-6)
+    np.testing.assert_allclose(found.second, second, rtol=1e-6)
+    assert found.columns.tolist() == [6.0, 6.0]
+    on = s.sums.entries.on
+    np.testing.assert_allclose(found.odds, np.log((on + 0.5) / (150.5 - on)))
+
+
+def dictionary_terms(model, start, sums):
+    """Likelihood and dictionary terms with q(A) solved at the variances given."""
+    params = dictionary.solve(
+        start.observation, dictionary.rotations(start.observation, sums.observation, Family.STRUCTURED)
+    )
+    terms = model.observation.score(params, sums.observation)
+    return terms["likelihood"] + terms["dictionary"]
+
+
+@MISSING
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_value_is_exact_at_fixed_variances(missing, constant):
+    """Every orientation, with and without a constant: differences of the bound, the prior of z apart."""
+    fit = turned(missing=missing, constant=constant, sweep=False)
+    s = fit.situation
+    search = reorient.Search(s)
+    found = {}
+    for f in product([False, True], repeat=4):
+        for some in (False, True):
+            f = np.array(f)
+            edit = search.edit(f, some)
+            after = sums_after(edit, s.params, s.sums, s.total)
+            exact = dictionary_terms(s.model, blank(s.model, edit, s.params), after)
+            found[tuple(f), some] = exact - search.intercept.value(f, some) + search.intercept.odds @ f
+    differences = np.array(list(found.values()))
+    assert np.ptp(differences) < 1e-6 * np.abs(differences).max()
+    scores = [search.intercept.value(np.array(f), some) for f, some in found]
+    assert np.ptp(scores) > 1000
+
+
+def test_a_column_without_rows_is_no_trouble():
+    x, z, _ = planted(2, rows=60, columns=6)
+    observed = np.ones(x.shape, bool)
+    observed[:, 2] = False
+    z = np.where(np.array([True, False, False]), 1 - z, z)
+    wide = np.concatenate([z, np.ones((60, 1))], axis=1)
+    case = Case(prior="sticks", missing="block")
+    fit = settled(case, np.where(observed, x, 0.0), wide, observed, steps=2)
+    found = reorient.propose(fit.situation, rng())
+    assert found.params.flip.tolist()[0]
+    assert found.objective > fit.situation.objective
 
 
 def test_the_finite_model_has_no_room_for_more_than_its_features():
