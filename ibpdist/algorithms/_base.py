@@ -51,6 +51,10 @@ class Parallel(Protocol):
 
     def update(self, params: Params, sums: Sums, draws: Draws) -> tuple[Params, Trace]: ...
 
+    def carried(self, params: Params, sums: Sums) -> Sums:
+        """Sums of rows that are not met again, made before these parameters, as they are under them."""
+        ...
+
     def additive(self, params: Params) -> bool:
         """Whether sums made under these parameters can be added to those of rows yet to come."""
         ...

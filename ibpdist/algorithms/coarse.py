@@ -104,6 +104,6 @@ def sums_of(z: Float, x: Float) -> ModelSums:
     np.fill_diagonal(gram, z.sum(axis=1))
     none = np.zeros(x.shape[1])
     return ModelSums(
-        entries=RowSums(z.sum(axis=1), (entr(z) + entr(1 - z)).sum(axis=1), np.zeros(len(z))),
+        entries=RowSums(z.sum(axis=1), z.sum(axis=1), (entr(z) + entr(1 - z)).sum(axis=1), np.zeros(len(z))),
         observation=GaussianSums(np.asarray(float(len(x))), gram[None], z @ x, none, np.zeros(())),
     )

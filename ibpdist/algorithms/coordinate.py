@@ -119,6 +119,8 @@ class Coordinate:
         return state, ModelSums(entries=entries, observation=observed)
 
     def update(self, params: ModelParams, sums: ModelSums, draws: Draws) -> tuple[ModelParams, Trace]:
+        """Lengths of features, prior, dictionary and variances, each set where the objective is highest."""
+        params, sums = self.balanced(params, sums)
         model, counts = self.model, PriorSums(on=sums.entries.on, rows=sums.observation.rows)
         prior = model.prior.update(params.prior, counts, model.rules.prior, draws.generator("prior"))
         observed = model.observation.update(
@@ -126,6 +128,33 @@ class Coordinate:
         )
         made = replace(params, prior=prior, observation=observed, on=counts.on, rows=counts.rows)
         return made, self.score(made, sums)
+
+    def balanced(self, params: ModelParams, sums: ModelSums) -> tuple[ModelParams, ModelSums]:
+        """Parameters and sums after weights were divided and features multiplied by what is best for each.
+
+        The product is the same, so this is exact; without it both creep to the lengths that their
+        priors like.
+        """
+        model, entries = self.model, sums.entries
+        free = None if model.draws else model.observation.freedom(params.observation)
+        if free is None:
+            return params, sums
+        return self._stretched(params, sums, model.weights.stretch(entries.on, entries.second, free))
+
+    def carried(self, params: ModelParams, sums: ModelSums) -> ModelSums:
+        """Sums of rows that are not met again, made before these parameters, in the units of these."""
+        return self._stretched(params, sums, params.observation.stretch)[1]
+
+    def _stretched(
+        self, params: ModelParams, sums: ModelSums, stretch: NDArray[np.float64]
+    ) -> tuple[ModelParams, ModelSums]:
+        model, entries = self.model, sums.entries
+        observed, observation = model.observation.stretched(params.observation, sums.observation, stretch)
+        cost = model.weights.stretched(
+            WeightSums(cost=entries.cost), entries.on, entries.second, stretch
+        ).cost
+        entries = replace(entries, cost=cost, second=entries.second / stretch**2)
+        return replace(params, observation=observed), ModelSums(entries=entries, observation=observation)
 
     def score(self, params: ModelParams, sums: ModelSums) -> Trace:
         """The objective's terms by name, `objective` (with the IBP tail and the priors of learned
@@ -157,7 +186,9 @@ class Coordinate:
         return not self.model.draws
 
     def final(self, params: ModelParams) -> ModelParams:
-        return params
+        """Nothing is left to be done to rows that were met under these parameters."""
+        still = np.ones_like(params.observation.stretch)
+        return replace(params, observation=replace(params.observation, stretch=still))
 
     def plain(self) -> Parallel:
         return self
@@ -175,7 +206,8 @@ class Coordinate:
         }
 
     def describe_rows(self, local: RowState, params: ModelParams) -> Named:
-        state, order = align(local, params), by_prevalence(params)
+        state = self.model.observation.current(align(local, params), params.observation)
+        order = by_prevalence(params)
         found: Named = {"z": (("feature", "row"), state.z[order])}
         if self.model.weights.keeps:
             found["w"] = (("feature", "row"), state.w[order])

@@ -104,6 +104,9 @@ class Search:
         kept = NOTHING if found.kept is None else found.kept
         return replace(params, now=found.now, kept=kept, stand=found.stand), found.trace
 
+    def carried(self, params: SearchParams, sums: SearchSums) -> SearchSums:
+        return replace(sums, model=self.fit.carried(params.now, sums.model))
+
     def additive(self, params: SearchParams) -> bool:
         return self.fit.additive(params.now)
 
@@ -112,20 +115,23 @@ class Search:
 
     def final(self, params: SearchParams) -> ModelParams:
         """The fit so far."""
-        found: ModelParams = params.now if isinstance(params.kept, Nothing) else params.kept
-        return found
+        return self.fit.final(self._so_far(params))
 
     def plain(self) -> Parallel:
         return self.fit
 
     def describe(self, params: SearchParams) -> Named:
-        return self.fit.describe(self.final(params))
+        return self.fit.describe(self._so_far(params))
 
     def describe_rows(self, local: SearchState, params: SearchParams) -> Named:
         """Rows that still hold what they had before a trial that was not accepted show that."""
         back = not isinstance(params.kept, Nothing) or int(params.stand.order) == Order.BACK
         held = isinstance(local.kept, RowState)
-        return self.fit.describe_rows(local.kept if back and held else local.now, self.final(params))
+        return self.fit.describe_rows(local.kept if back and held else local.now, self._so_far(params))
+
+    def _so_far(self, params: SearchParams) -> ModelParams:
+        found: ModelParams = params.now if isinstance(params.kept, Nothing) else params.kept
+        return found
 
     def _begun(self, now: ModelParams, survey: Survey) -> SearchParams:
         return SearchParams(now, NOTHING, begun(int(np.max(now.ids, initial=-1)) + 1), survey.total)

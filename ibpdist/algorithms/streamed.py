@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ibpdist.algorithms._base import Local, Parallel, Params, Trace
+from ibpdist.algorithms.sweeps import begun
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -30,7 +31,8 @@ class Carry:
 
 @dataclass(frozen=True)
 class Streamed:
-    """A sequential algorithm made of a parallel one.
+    """A sequential algorithm made of a parallel one, without moves: the sums of rows that have passed
+    cannot follow them.
 
     `first` turns are taken on the first chunk, which finds the features, `turns` on each later
     one. Columns must be complete or their missing cells latent: groups of columns that are
@@ -41,10 +43,13 @@ class Streamed:
     first: int = 50
     turns: int = 3
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "algorithm", self.algorithm.plain())
+
     def begin(self, chunk: Chunk, draws: Draws) -> tuple[Local, Carry, Trace]:
         """The first chunk: initial parameters, then `first` turns."""
-        survey = self.algorithm.survey(chunk)
-        params = self.algorithm.init(survey, draws.at(0))
+        survey, at, algorithm = self.algorithm.survey(chunk), draws.at(0), self.algorithm
+        params = begun(algorithm, survey, at, lambda _, question: algorithm.look(chunk, question, at))
         return self._turns(chunk, params, survey, None, self.first, draws)
 
     def step(self, chunk: Chunk, carry: Carry, draws: Draws) -> tuple[Local, Carry, Trace]:
@@ -66,6 +71,8 @@ class Streamed:
             local, sums = self.algorithm.local(chunk, local, params, at)
             total = sums if before is None else combine(before, sums)
             params, trace = self.algorithm.update(params, total, at)
+            total = self.algorithm.carried(params, total)
+            before = None if before is None else self.algorithm.carried(params, before)
         return local, Carry(params, survey, total), trace
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
+from ibpdist.observations.variances import Evidence
 from ibpdist.rules import Rule, Rules
 from ibpdist.structs import Array, Named, dims, struct
 from ibpdist.weights._base import Weights
@@ -46,9 +47,10 @@ class RowState:
 
 @struct
 class RowSums:
-    """Sums over rows that belong to z and w, from the sweep over features."""
+    """Sums over rows that belong to z and w, from the sweep over features; `second` is that of E y^2."""
 
     on: Array = dims("feature")
+    second: Array = dims("feature")
     entropy: Array = dims("feature")
     cost: Array = dims("feature")
 
@@ -86,6 +88,19 @@ class Observation(Protocol):
 
     def heated(self, params: Any) -> Iterator[Any]:
         """The same with falling noise, down to its own; none for parameters that were never fitted."""
+        ...
+
+    def freedom(self, params: Any) -> Evidence | None:
+        """How long a feature may be: its dictionary times c and its weights divided by c explain the
+        same, and this is what its prior says of c^2 (as of a sum of squares). None: the length is given."""
+        ...
+
+    def stretched(self, params: Any, sums: Any, stretch: NDArray[np.float64]) -> tuple[Any, Any]:
+        """Parameters and sums when each feature of the dictionary is longer by `stretch` (feature)."""
+        ...
+
+    def current(self, state: RowState, params: Any) -> RowState:
+        """Row state as it is after what the last update did to the lengths of features."""
         ...
 
     def sweep(

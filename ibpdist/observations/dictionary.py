@@ -32,7 +32,9 @@ class GaussianParams:
 
     `group` (column) maps columns to groups. `cells`, `squares` (column): number of cells that
     count, and the sum of squares of the observed ones. `latent` is 1 when missing cells carry
-    a factor of their own. `unit` is the typical variance of a cell. `entropy` is that of q(A).
+    a factor of their own. `unit` is the typical variance of a cell, `spread` (column) that of each
+    column. `entropy` is that of q(A). `stretch` (feature): the last update stretched the dictionary by
+    so much, and what rows have of a feature must be divided by it before it is used again.
     """
 
     mean: Array = dims("feature column")
@@ -46,6 +48,8 @@ class GaussianParams:
     squares: Array = dims("column")
     latent: Array = dims()
     unit: Array = dims()
+    spread: Array = dims("column")
+    stretch: Array = dims("feature")
 
 
 @struct

@@ -3,6 +3,12 @@
 Learned variances have a weak prior worth PSEUDO cells of variance v0: log v has the density
 -(PSEUDO/2) (log v + v0 / v) + const, a scaled inverse chi-squared for v. It keeps them away from
 zero when K is large or a column is constant (vibp 9.3). Fits take the mode of log v.
+
+A noise for each column has PSEUDO cells worth WEAK of the column's variance, which is the prior
+Gamma(1, 0.1) on 1 / psi of standardised columns (factors.md 1): with K near the number of rows the
+objective would run off without it. A scale for each feature (automatic relevance) has PSEUDO
+entries of RELEVANT times the typical variance, the prior exp(-1e-3 / s) / s: features that explain
+nothing shrink to it.
 """
 
 from __future__ import annotations
@@ -33,24 +39,31 @@ Float = NDArray[np.float64]
 HEATS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0)
 ONE_TURNS, COLUMN_TURNS = 30, 3
 FLOOR = 1e-3
-"""Variance of a pseudo cell of the noise, as a share of the typical variance of a cell."""
+"""Variance of a pseudo cell of one noise for all columns, as a share of the typical variance of a cell."""
+WEAK, LOWEST = 0.1, 1e-3
+"""For a noise of each column, as shares of its variance: that of a pseudo cell, and the least of fits.
+Draws have no least value: the prior puts e^-100 below it."""
+RELEVANT = 1e-3
+"""Variance of a pseudo entry of the dictionary for a scale of each feature, as a share of the typical one."""
+NARROW = 1e-3
+"""Columns that vary less than this share of the typical variance count as if they varied so much."""
 EXACT_BYTES = 64 << 20
 """Largest size of the Gram matrices of all column groups for exact missing cells (DESIGN 4)."""
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Settings: `noise` one, column or a fixed variance; `scale` one (learned) or fixed;
+    """Settings: `noise` one, column or a fixed variance; `scale` one or feature (learned) or fixed;
     `family` of q(A); `missing` exact, latent or auto."""
 
     noise: Literal["one", "column"] | float = "one"
-    scale: Literal["one"] | float = "one"
+    scale: Literal["one", "feature"] | float = "one"
     family: Family = Family.STRUCTURED
     missing: Literal["auto", "exact", "latent"] = "auto"
 
     def __post_init__(self) -> None:
         _choice("noise", self.noise, ("one", "column"), number=True)
-        _choice("scale", self.scale, ("one",), number=True)
+        _choice("scale", self.scale, ("one", "feature"), number=True)
         _choice("family", self.family, tuple(Family), number=False)
         _choice("missing", self.missing, ("auto", "exact", "latent"), number=False)
         object.__setattr__(self, "family", Family(self.family))
@@ -80,11 +93,13 @@ class Gaussian:
         unit, columns = typical_variance(survey), survey.cells.size
         noise = unit if isinstance(self.noise, str) else self.noise
         scale = unit if isinstance(self.scale, str) else self.scale
+        each = column_variances(survey) if self.noise == "column" else np.full(columns, noise)
         return GaussianParams(
-            mean=np.sqrt(4.0 * noise / columns) * rng.standard_normal((features, columns)),
+            mean=np.sqrt(4.0 * each / columns) * rng.standard_normal((features, columns)),
             entropy=np.zeros(()),
-            noise=np.full(columns, noise),
+            noise=each,
             scale=np.full(features, scale),
+            stretch=np.ones(features),
             **self._facts(survey, features),
         )
 
@@ -95,7 +110,10 @@ class Gaussian:
         scale = params.scale if isinstance(self.scale, str) else np.full_like(params.scale, self.scale)
         if self.noise == "one":
             noise = np.full_like(noise, noise.mean())
+        if self.scale == "one":
+            scale = np.full_like(scale, scale.mean())
         facts = self._facts(survey, params.scale.size) | {"noise": noise, "scale": scale}
+        facts["stretch"] = np.ones(params.scale.size)
         if np.array_equal(params.group, facts["group"]):
             facts |= {"basis": params.basis, "spectrum": params.spectrum}
         else:
@@ -149,7 +167,36 @@ class Gaussian:
             "squares": survey.squares,
             "latent": np.asarray(int(latent)),
             "unit": np.asarray(typical_variance(survey)),
+            "spread": column_variances(survey),
         }
+
+    def freedom(self, params: GaussianParams) -> Evidence | None:
+        """Scales of their own follow the length of features, and their prior has a say in it."""
+        if self.scale != "feature":
+            return None
+        cells = np.full(params.scale.size, PSEUDO)
+        return Evidence(cells, PSEUDO * RELEVANT * float(params.unit) / params.scale, 0.0)
+
+    def stretched(
+        self, params: GaussianParams, sums: GaussianSums, stretch: Float
+    ) -> tuple[GaussianParams, GaussianSums]:
+        """Longer features and smaller weights; those of the rows are divided when the rows are next met."""
+        made = replace(
+            params,
+            mean=params.mean * stretch[:, None],
+            basis=params.basis * stretch[:, None],
+            entropy=params.entropy + params.noise.size * np.log(stretch).sum(),
+            scale=params.scale * stretch**2,
+            stretch=stretch,
+        )
+        smaller = sums.gram / np.outer(stretch, stretch)
+        return made, replace(sums, gram=smaller, cross=sums.cross / stretch[:, None])
+
+    def current(self, state: RowState, params: GaussianParams) -> RowState:
+        """Row state in the units of a dictionary that was stretched since."""
+        if not state.w.shape[0] or (params.stretch == 1).all():
+            return state
+        return replace(state, w=state.w / params.stretch[:, None].astype(state.w.dtype))
 
     def sweep(
         self,
@@ -162,7 +209,7 @@ class Gaussian:
         draws: Draws,
         inner: int,
     ) -> tuple[RowState, RowSums, GaussianSums]:
-        made = globals_of(params, chunk.x.dtype)
+        made, state = globals_of(params, chunk.x.dtype), self.current(state, params)
         return Pass.of(chunk, made, log_odds, weights, rules, state, draws, inner).run(state.ids)
 
     def update(
@@ -175,7 +222,8 @@ class Gaussian:
         rotated = dictionary.rotations(params, sums, self.family)
         noise, ratio = self._fit_variances(params, sums, rotated)
         params = replace(params, noise=noise, scale=params.scale * ratio)
-        return dictionary.solve(params, [r.rescaled(ratio) for r in rotated])
+        solved = dictionary.solve(params, [r.rescaled(ratio) for r in rotated])
+        return replace(solved, scale=self._relevances(solved))
 
     def magnitude(self, params: GaussianParams) -> float:
         """Sum of squares in units of the noise: the size of what cancels in the likelihood (vibp 9.9)."""
@@ -195,9 +243,9 @@ class Gaussian:
             terms["missing cells"] = float(sums.filled_entropy)
         if isinstance(self.noise, str):
             learned = psi if self.noise == "column" else psi[:1]
-            terms["noise"] = _log_prior(learned, FLOOR * float(params.unit))
+            terms["noise"] = _log_prior(learned, self._weak(params))
         if isinstance(self.scale, str):
-            terms["scale"] = _log_prior(params.scale[:1], float(params.unit))
+            terms["scale"] = self._scale_prior(params)
         return terms
 
     def additive(self, params: GaussianParams) -> bool:
@@ -211,7 +259,10 @@ class Gaussian:
             "noise": (("column",), params.noise)
             if self.noise == "column"
             else ((), params.noise[:1].reshape(())),
-            "scale": ((), params.scale[:1].reshape(())),
+            "scale": (("feature",), params.scale[order])
+            if self.scale == "feature"
+            else ((), params.scale[:1].reshape(())),
+            "spread": (("column",), params.spread),
             "basis": (("group", "feature", "component"), params.basis[:, order]),
             "spectrum": (("group", "component"), params.spectrum),
             "group": (("column",), params.group),
@@ -229,15 +280,35 @@ class Gaussian:
     def _fit_variances(
         self, params: GaussianParams, sums: GaussianSums, rotated: list[Rotation]
     ) -> tuple[Float, float]:
-        """Noise (column), and the new scale over the old."""
-        unit, one = float(params.unit), self.noise != "column"
+        """Noise (column), and the new common scale over the old."""
+        one = self.noise != "column"
         data = prior = None
         if isinstance(self.noise, str):
-            data = Evidence(params.cells, params.squares + sums.filled, FLOOR * unit)
-        if isinstance(self.scale, str):
-            prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), unit)
+            least = 0.0 if one else LOWEST * params.spread
+            data = Evidence(params.cells, params.squares + sums.filled, self._weak(params), least)
+        if self.scale == "one":
+            prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), float(params.unit))
         turns = ONE_TURNS if one else COLUMN_TURNS
         return variances.fit(rotated, params.noise, float(params.scale[0]), data, prior, one, turns)
+
+    def _weak(self, params: GaussianParams) -> float | Float:
+        """Variance of a pseudo cell of the noise, one or by column."""
+        return WEAK * params.spread if self.noise == "column" else FLOOR * float(params.unit)
+
+    def _relevances(self, params: GaussianParams) -> Float:
+        """The scale of each feature at its optimum given q(A), where there is one for each (factors.md 2)."""
+        if self.scale != "feature":
+            return np.asarray(params.scale)
+        columns = np.asarray(float(params.noise.size))
+        prior = Evidence(columns, np.zeros(()), RELEVANT * float(params.unit))
+        return prior.mode(dictionary.second_moment(params))
+
+    def _scale_prior(self, params: GaussianParams) -> float:
+        """Of a scale for each feature the density of its log, normalised: their number may change."""
+        if self.scale == "one":
+            return _log_prior(params.scale[:1], float(params.unit))
+        at = RELEVANT * float(params.unit)
+        return _log_prior(params.scale / at, 1.0)
 
     def _draw_variances(
         self, params: GaussianParams, sums: GaussianSums, rng: np.random.Generator
@@ -249,13 +320,21 @@ class Gaussian:
             misfit, cells = dictionary.residual(params, sums), params.cells
             if self.noise == "one":
                 misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
-            drawn = _draw_inverse_gamma(cells, misfit, FLOOR * float(params.unit), rng)
+            drawn = _draw_inverse_gamma(cells, misfit, self._weak(params), rng)
             params = replace(params, noise=np.broadcast_to(drawn, params.noise.shape).copy())
         if isinstance(self.scale, str):
-            size, second = np.asarray([float(params.mean.size)]), (params.mean**2).sum(keepdims=True)[0]
-            drawn = _draw_inverse_gamma(size, second, float(params.unit), rng)
+            drawn = self._draw_scales(params, rng)
             params = replace(params, scale=np.broadcast_to(drawn, params.scale.shape).copy())
         return params
+
+    def _draw_scales(self, params: GaussianParams, rng: np.random.Generator) -> Float:
+        """One scale, or one for each feature, given the dictionary."""
+        second, size = (params.mean**2).sum(axis=1), float(params.noise.size)
+        if self.scale == "feature":
+            at = RELEVANT * float(params.unit)
+            return _draw_inverse_gamma(np.full(second.size, size), second, at, rng)
+        all_of_it = np.asarray([size * second.size])
+        return _draw_inverse_gamma(all_of_it, second.sum(keepdims=True), float(params.unit), rng)
 
 
 LEAST = 1e-120
@@ -272,6 +351,13 @@ def typical_variance(survey: Survey) -> float:
     return 1.0
 
 
+def column_variances(survey: Survey) -> Float:
+    """(column) variance of the observed cells, at least a share of the typical one."""
+    cells = np.maximum(survey.cells, 1.0)
+    spread = survey.squares / cells - (survey.total / cells) ** 2
+    return np.maximum(spread, NARROW * typical_variance(survey))
+
+
 def _choice(name: str, value: object, words: tuple[str, ...], *, number: bool) -> None:
     """Refuse a setting that is neither one of the words nor, where allowed, a positive number."""
     if isinstance(value, str) and value in words:
@@ -282,12 +368,12 @@ def _choice(name: str, value: object, words: tuple[str, ...], *, number: bool) -
     raise UsageError(f"{name}: {value!r}: expected {expected}")
 
 
-def _log_prior(value: Float, at: float) -> float:
-    """PSEUDO cells of variance `at`, as a log density of log v, up to a constant."""
+def _log_prior(value: Float, at: float | Float) -> float:
+    """PSEUDO cells of variance `at` (one, or one for each value): log density of log v, plus a constant."""
     return float(-0.5 * PSEUDO * (np.log(value) + at / value).sum())
 
 
-def _draw_inverse_gamma(cells: Float, squares: Float, at: float, rng: np.random.Generator) -> Float:
+def _draw_inverse_gamma(cells: Float, squares: Float, at: float | Float, rng: np.random.Generator) -> Float:
     """A variance given `cells` squared deviations that sum to `squares`, and the pseudo cells."""
     half = 0.5 * (squares + PSEUDO * at)
     return np.asarray(half / rng.gamma(0.5 * (cells + PSEUDO)), dtype=np.float64)

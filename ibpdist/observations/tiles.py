@@ -143,7 +143,7 @@ class Pass:
         totals, step = Totals(self.made.params), tile_rows(columns, self.x.itemsize)
         for first in range(0, rows, step):
             totals.add(*self._tile(first, min(first + step, rows)))
-        on, entropy, cost, _ = totals.entries
+        on, entropy, cost, second = totals.entries
         filled = self.filler or Filler(self.made.params, np.ones((0, columns), np.bool_))
         sums = GaussianSums(
             rows=np.asarray(float(rows)),
@@ -153,7 +153,7 @@ class Pass:
             filled_entropy=np.asarray(filled.entropy),
         )
         state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
-        return state, RowSums(on=on, entropy=entropy, cost=cost), sums
+        return state, RowSums(on=on, second=second, entropy=entropy, cost=cost), sums
 
     def _tile(self, first: int, last: int) -> tuple[Float, Float, Matrix]:
         """Sums of z and w (4, run, feature), Gram matrices (group, feature, feature), y x."""

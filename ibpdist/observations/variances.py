@@ -22,11 +22,18 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a variance besides q(A): cells, sum of squares, and the pseudo cell's variance."""
+    """What is known of a variance besides q(A): cells, sum of squares, the pseudo cell's variance (one,
+    or one for each column), and the least value that it may take."""
 
     cells: Float
     squares: Float
-    at: float
+    at: float | Float
+    least: float | Float = 0.0
+
+    def mode(self, squares: float | Float) -> Float:
+        """The variance given a sum of squares, or one for each column; above `least` the objective falls."""
+        found = (squares + PSEUDO * self.at) / (self.cells + PSEUDO)
+        return np.asarray(np.maximum(found, self.least), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ def fit(
     """New noise (column) and the ratio of the new scale to the old.
 
     `data` (None: the noise is fixed) has cells and squares by column; `prior` (None: the scale
-    is fixed) the number of entries of A and the pseudo cell of the scale.
+    is not common) the number of entries of A and the pseudo cell of the scale.
     """
     groups, started = [Levels.of(r, one) for r in rotations], scale
     level = noise[:1] if one else noise
@@ -83,7 +90,7 @@ def fit(
         new_level = level if data is None else _noise(groups, level, data, one)
         if prior is not None:
             second = scale * sum(g.second(_at(level, g, one)) for g in groups)
-            new = float((second + PSEUDO * prior.at) / (prior.cells + PSEUDO))
+            new = float(prior.mode(second))
             groups, scale = [g.rescaled(new / scale) for g in groups], new
         level = new_level
         if np.all(np.abs(np.log(np.append(level, scale) / before)) < TOLERANCE):
@@ -94,11 +101,11 @@ def fit(
 def _noise(groups: Sequence[Levels], level: Float, data: Evidence, one: bool) -> Float:
     if one:
         misfit = np.maximum(data.squares.sum() - sum(g.explained(level) for g in groups), 0.0)
-        return np.asarray((misfit + PSEUDO * data.at) / (data.cells.sum() + PSEUDO))
+        return replace(data, cells=data.cells.sum()).mode(misfit)
     misfit = data.squares.copy()
     for g in groups:
         misfit[g.columns] -= g.explained(level[g.columns])
-    return np.asarray((np.maximum(misfit, 0.0) + PSEUDO * data.at) / (data.cells + PSEUDO))
+    return data.mode(np.maximum(misfit, 0.0))
 
 
 def _at(level: Float, group: Levels, one: bool) -> Float:

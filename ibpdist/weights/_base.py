@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
 
+from ibpdist.observations.variances import Evidence
 from ibpdist.rules import Rule
 from ibpdist.structs import Array, dims, struct
 
@@ -33,6 +34,17 @@ class Weights(Protocol):
 
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         """E y (feature, row) from E z and E[w | z = 1]; `w` is empty when rows keep none."""
+        ...
+
+    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+        """(feature) c where the objective is highest when weights are divided by c and features multiplied.
+
+        `on` and `second` (feature) are sums of E z and E y^2, `beside` is the part of the dictionary's prior.
+        """
+        ...
+
+    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+        """The sums when weights are divided by `stretch` (feature)."""
         ...
 
     def score(self, sums: WeightSums) -> dict[str, float]:

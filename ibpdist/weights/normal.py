@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.kernels import respond
+from ibpdist.observations.variances import Evidence
 from ibpdist.rules import Rule
 from ibpdist.weights._base import WeightSums
 
@@ -29,6 +31,20 @@ class Normal:
 
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z * w
+
+    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+        """Parameter expansion (factors.md 2): with q = 1/c^2 the objective has, beside constants,
+
+            (on + cells) / 2 log q - (second + squares) / 2 q,
+
+        the entropies and the weights' prior, and of the dictionary what `beside` says; its other terms
+        do not change, as the scale goes with the square of the length. So this is its maximum.
+        """
+        return np.asarray(np.sqrt((second + beside.squares) / (on + beside.cells)))
+
+    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+        """KL(N(m/c, v/c^2) || N(0, 1)) less that of N(m, v)."""
+        return WeightSums(cost=sums.cost + 0.5 * second * (stretch**-2.0 - 1) + on * np.log(stretch))
 
     def score(self, sums: WeightSums) -> dict[str, float]:
         return {"weights": -float(sums.cost.sum())}

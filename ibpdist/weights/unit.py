@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.kernels import respond
+from ibpdist.observations.variances import Evidence
 from ibpdist.rules import Rule
 from ibpdist.weights._base import WeightSums
 
@@ -26,6 +27,13 @@ class Unit:
 
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z
+
+    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+        """A weight of one is not another."""
+        return np.ones(len(on))
+
+    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+        return sums
 
     def score(self, sums: WeightSums) -> dict[str, float]:
         return {}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ibpdist.algorithms.coordinate import ACTIVE, Coordinate, align, by_prevalence
 from ibpdist.algorithms.params import OFF, orphans
-from ibpdist.catalog import SYSTEMS, build
+from ibpdist.catalog import SYSTEMS
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -26,6 +26,7 @@ from tests.support.model_cases import (
     grid,
     joined,
     objectives,
+    plain,
     problem,
     random_params,
     random_state,
@@ -153,7 +154,7 @@ def test_columns_in_another_order(missing, weights):
     alg, (chunk,), params, (state,) = prepare(case)
     turn = np.array([2, 0, 3, 1])
     turned = Chunk(0, 0, chunk.x[:, turn], None if chunk.observed is None else chunk.observed[:, turn])
-    seen, fields = params.observation, ("noise", "group", "cells", "squares")
+    seen, fields = params.observation, ("noise", "group", "cells", "squares", "spread")
     moved = {name: getattr(seen, name)[turn] for name in fields} | {"mean": seen.mean[:, turn]}
     after = replace(params, observation=replace(seen, **moved))
     (one,), sums = sweep(alg, [chunk], [state], params, Draws(1))
@@ -258,7 +259,9 @@ def test_features_that_are_new_begin_as_their_parents_say():
     one, two = hard.z.astype(bool)
     expected = [one, one ^ two, ~two, np.ones(5, bool), ~(one ^ two)]
     np.testing.assert_array_equal(made.z, expected, "a known feature is not flipped again")
-    soft = align(replace(hard, z=np.array([a, b])), named([20], parents=np.array([[4], [7]]), flip=np.array([True])))
+    soft = align(
+        replace(hard, z=np.array([a, b])), named([20], parents=np.array([[4], [7]]), flip=np.array([True]))
+    )
     np.testing.assert_allclose(soft.z[0], 1 - (a * (1 - b) + b * (1 - a)), atol=1e-15)
 
 
@@ -360,7 +363,7 @@ ODD = {
 def test_odd_data_are_finite(system, name, noise):
     for dtype in (np.float64, np.float32):
         x = ODD[name].astype(dtype)
-        alg = build(system, 4, settings={"noise": noise})
+        alg = plain(system, 4, settings={"noise": noise})
         params, states, _, traces = fit(alg, chunked(x), 6)
         for record in (params, states[0]):
             for field, value in pack(record)[1].items():
@@ -376,9 +379,9 @@ def test_rows_and_columns_never_seen(system):
     observed[:, 1], observed[3] = False, False
     x = np.where(observed, x, 0.0)
     for how in ("exact", "latent"):
-        if how == "latent" and not build(system, 2).monotone():
+        if how == "latent" and not plain(system, 2).monotone():
             continue
-        params, states, _, traces = fit(build(system, 3, settings={"missing": how}), chunked(x, observed), 6)
+        params, states, _, traces = fit(plain(system, 3, settings={"missing": how}), chunked(x, observed), 6)
         assert np.isfinite(objectives(traces)).all()
         assert np.isfinite(states[0].z).all()
         assert np.isfinite(params.observation.mean).all()
@@ -387,7 +390,7 @@ def test_rows_and_columns_never_seen(system):
 def test_draws_of_latent_cells_are_refused():
     x, observed = problem(4, 7, 3, "masked")
     with pytest.raises(UsageError, match="draws need exact missing cells"):
-        fit(build("lg-gibbs-finite", 2, settings={"missing": "latent"}), chunked(x, observed), 1)
+        fit(plain("lg-gibbs-finite", 2, settings={"missing": "latent"}), chunked(x, observed), 1)
 
 
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "lg-vi-finite", "fa-vi-infinite"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ibpdist.priors.stick_breaking import StickBreaking
+from ibpdist.weights.normal import Normal
 from tests.support import reference as ref
 from tests.support.model_cases import Case, algorithm, chunked, fit, grid, objectives, problem
 
@@ -27,6 +28,22 @@ def falls(case, passes, seed=3, dtype=np.float64, features=4, inner=1):
 @pytest.mark.parametrize("case", grid(priors=("finite",), missing=("complete", "masked", "latent")), ids=str)
 def test_never_falls_finite(case):
     assert falls(case, 200) <= 1
+
+
+OWN_SCALES = [
+    replace(case, scale="feature")
+    for case in grid(("finite",), noises=("one", "column"), missing=("complete", "masked", "latent"))
+]
+
+
+@pytest.mark.parametrize("case", OWN_SCALES, ids=str)
+def test_never_falls_with_a_scale_for_each_feature(case):
+    assert falls(case, 200) <= 1
+
+
+@pytest.mark.parametrize("case", [c for c in OWN_SCALES if c.weights == "normal"], ids=str)
+def test_never_falls_with_a_scale_for_each_feature_in_float32(case):
+    assert falls(case, 200, seed=4, dtype=np.float32) <= 1
 
 
 @pytest.mark.parametrize("case", grid(("sticks",), families=("structured",), noises=SHORT), ids=str)
@@ -65,6 +82,20 @@ def test_never_falls_with_other_stick_bounds(bound):
     alg = replace(alg, model=replace(alg.model, prior=StickBreaking(bound=bound)))
     value = objectives(fit(alg, chunked(x), 30)[3])
     assert np.max(-np.diff(value)) <= 1e-9 * (np.abs(value).max() + x.size)
+
+
+def test_a_fit_that_moves_length_gets_further():
+    """Twenty passes with lengths balanced are above twenty without."""
+
+    class Still(Normal):
+        def stretch(self, on, second, beside):
+            return np.ones(len(on))
+
+    x, _ = problem(3, 60, 8)
+    alg = algorithm(Case(weights="normal", noise="column", scale="feature"), 4)
+    still = replace(alg, model=replace(alg.model, weights=Still()))
+    with_it, without = (objectives(fit(a, chunked(x), 20, 3)[3]) for a in (alg, still))
+    assert with_it[-1] > without[-1]
 
 
 # --- below the evidence ---

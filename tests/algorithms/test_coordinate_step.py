@@ -23,7 +23,7 @@ from tests.support.model_cases import (
     sweep,
     terms_of,
 )
-from tests.support.model_reference import local, score, update_observation
+from tests.support.model_reference import balanced, local, score, update_observation
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 SIZES = [3, 1, 3]
@@ -42,13 +42,14 @@ def compare(case, seed, inner=1):
     alg, chunks, params, states = prepare(case, seed, inner)
     on, off = prior_moments(case, params)
     swept = local(case, reference_state(case, params, states, chunks), on - off, inner)
+    met, swept = swept, balanced(case, swept, params.observation)
     states, sums = sweep(alg, chunks, states, params, Draws(seed))
     z, w = joined(states, chunks)
-    np.testing.assert_allclose(z, swept.nu, **EXACT)
-    np.testing.assert_allclose(w, swept.m, **EXACT)
+    np.testing.assert_allclose(z, met.nu, **EXACT)
+    np.testing.assert_allclose(w, met.m, **EXACT)
 
     made, trace = alg.update(params, sums, Draws(seed))
-    after = update_observation(case, swept, float(params.observation.unit))
+    after = update_observation(case, swept, params.observation)
     np.testing.assert_allclose(made.observation.mean, after.phi, **EXACT)
     np.testing.assert_allclose(covariances(made.observation), after.sigma, **EXACT)
     np.testing.assert_allclose(made.observation.noise, after.psi, **EXACT)
@@ -86,6 +87,21 @@ def test_fixed_scale_and_mass(prior):
     assert float(made.prior.mass) == 1.7
     assert trace["mass"] == 0.0
     assert not {"noise", "scale"} & trace.keys()
+
+
+FEATURE = [
+    Case(weights=weights, family=family, noise=noise, missing=missing, rule=rule, scale="feature")
+    for weights in ("unit", "normal")
+    for family in ("structured", "factorised")
+    for noise in ("one", "column", 0.7)
+    for missing in ("complete", "masked", "latent")
+    for rule in ("mean", "mode")
+]
+
+
+@pytest.mark.parametrize("case", FEATURE, ids=str)
+def test_step_with_a_scale_for_each_feature(case):
+    compare(case, 12)
 
 
 def test_finite_prior_is_at_the_joint_optimum():

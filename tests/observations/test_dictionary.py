@@ -31,6 +31,8 @@ def made(seed=0, columns=COLUMNS, group=GROUP):
         squares=rng.uniform(20, 30, columns),
         latent=np.asarray(0),
         unit=np.asarray(1.0),
+        spread=np.ones(columns),
+        stretch=np.ones(FEATURES),
     )
     sums = GaussianSums(
         rows=np.asarray(6.0),

@@ -1,5 +1,7 @@
 """The Gaussian observation: facts of the data, the start, variances and their priors, results."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import invgamma, kstest
@@ -8,7 +10,18 @@ from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.observations import dictionary, gaussian
-from ibpdist.observations.gaussian import EXACT_BYTES, FLOOR, PSEUDO, Gaussian, typical_variance
+from ibpdist.observations.gaussian import (
+    EXACT_BYTES,
+    FLOOR,
+    LOWEST,
+    NARROW,
+    PSEUDO,
+    RELEVANT,
+    WEAK,
+    Gaussian,
+    column_variances,
+    typical_variance,
+)
 from ibpdist.observations.rotation import Family
 from ibpdist.rules import Rule
 from ibpdist.structs import combine, replace
@@ -150,7 +163,7 @@ def test_noise_of_every_column_stands_still(family):
     seen, params, sums = sums_of(Case(family=family, noise="column", missing="masked"))
     for _ in range(200):
         params = seen.update(params, sums, Rule.MEAN, RNG)
-    misfit, floor = dictionary.residual(params, sums), PSEUDO * FLOOR * float(params.unit)
+    misfit, floor = dictionary.residual(params, sums), PSEUDO * WEAK * params.spread
     np.testing.assert_allclose(params.noise, (misfit + floor) / (params.cells + PSEUDO), rtol=1e-6)
 
 
@@ -173,6 +186,105 @@ def test_a_perfect_fit_keeps_some_noise():
     unit = float(params.observation.unit)
     assert params.observation.noise[0] >= PSEUDO * FLOOR * unit / (60 + PSEUDO) * (1 - 1e-9)
     assert np.isfinite(traces[-1]["objective"])
+
+
+def test_noise_of_a_column_has_a_least_value():
+    """With enough rows the prior alone would let it fall below."""
+    x = np.outer(np.arange(2000) % 2, [1.0, -2.0, 30.0])
+    params, _, _, traces = fit(algorithm(Case(noise="column"), 3), chunked(x), 60)
+    spread = params.observation.spread
+    np.testing.assert_allclose(spread, x.var(axis=0))
+    np.testing.assert_allclose(params.observation.noise, LOWEST * spread, rtol=1e-12)
+    assert PSEUDO * WEAK / (2000 + PSEUDO) < LOWEST
+    value = [trace["objective"] for trace in traces]
+    assert np.diff(value).min() >= -1e-9 * (abs(value[-1]) + x.size + traces[-1]["magnitude"])
+
+
+def test_column_variances():
+    x, observed = problem(2, 40, 3, "masked")
+    exact = [x[observed[:, d], d].var() for d in range(3)]
+    np.testing.assert_allclose(column_variances(surveyed(x, observed)), exact, rtol=1e-10)
+    x = np.array([[1.0, 10.0], [3.0, 10.0], [5.0, 10.0]])
+    unit = typical_variance(surveyed(x))
+    np.testing.assert_allclose(column_variances(surveyed(x)), [x[:, 0].var(), NARROW * unit])
+
+
+# --- a scale for each feature ---
+
+
+@pytest.mark.parametrize("family", list(Family))
+@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+def test_a_scale_for_each_feature_stands_still(family, missing):
+    seen, params, sums = sums_of(Case(family=family, missing=missing, scale="feature", weights="normal"))
+    for _ in range(2000):
+        params = seen.update(params, sums, Rule.MEAN, RNG)
+    at, columns = RELEVANT * float(params.unit), params.noise.size
+    second = dictionary.second_moment(params)
+    np.testing.assert_allclose(params.scale, (second + PSEUDO * at) / (columns + PSEUDO), rtol=1e-9)
+    assert len(set(params.scale)) == 3
+
+
+def test_surplus_features_shrink():
+    """One planted feature, four provided: the rest fall to the least scale that the prior knows."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(200, 1)) * rng.normal(size=12) + 0.3 * rng.normal(size=(200, 12))
+    alg = algorithm(Case(noise="column", weights="normal", scale="feature"), 4)
+    params = fit(alg, chunked(x), 300)[0].observation
+    size = np.sort(dictionary.second_moment(params))
+    assert size[-1] > 50 * size[-2]
+
+
+def test_the_prior_of_a_scale_is_a_density():
+    """Of its log, so that objectives with other numbers of features can be compared."""
+    seen, params, sums = sums_of(Case(scale="feature", weights="normal"))
+    grid = np.linspace(-30, 60, 200_001)
+    one = replace(params, scale=np.exp(np.array([0.3, -2.0, 1.0])))
+    base = seen.score(one, sums)["scale"]
+    log_density = [-(v - np.log(RELEVANT * one.unit)) - RELEVANT * one.unit / np.exp(v) for v in grid]
+    assert np.trapezoid(np.exp(log_density), grid) == pytest.approx(1, abs=1e-6)
+    expected = sum(np.interp(np.log(v), grid, log_density) for v in one.scale)
+    assert base == pytest.approx(expected, rel=1e-6)
+
+
+def test_stretching_changes_no_density_of_the_data():
+    """Likelihood alike; the dictionary's term too, since the scale goes along."""
+    seen, params, sums = sums_of(Case(scale="feature", weights="normal", noise="column", missing="masked"))
+    params = seen.update(params, sums, Rule.MEAN, RNG)
+    before = seen.score(params, sums)
+    longer, fewer = seen.stretched(params, sums, np.array([0.5, 1.0, 3.0]))
+    after = seen.score(longer, fewer)
+    assert after["likelihood"] == pytest.approx(before["likelihood"], rel=1e-12)
+    assert after["dictionary"] == pytest.approx(before["dictionary"], rel=1e-10)
+    np.testing.assert_array_equal(longer.stretch, [0.5, 1.0, 3.0])
+
+
+def test_rows_follow_a_stretch():
+    seen, params, _ = sums_of(Case(scale="feature", weights="normal"))
+    state = random_state(Case(weights="normal"), *_params_of(params), 1)
+    assert seen.current(state, params) is state
+    found = seen.current(state, replace(params, stretch=np.array([2.0, 1.0, 0.5])))
+    np.testing.assert_allclose(found.w, state.w / np.array([[2.0], [1.0], [0.5]]))
+    assert found.w.dtype == state.w.dtype
+    np.testing.assert_array_equal(found.z, state.z)
+
+
+def _params_of(observed):
+    """What `random_state` needs."""
+    chunk = Chunk(0, 0, np.zeros((5, 4), np.float32), None)
+    return SimpleNamespace(ids=np.arange(observed.scale.size)), chunk
+
+
+def test_drawn_scales_of_features_have_their_conditional():
+    seen, params, sums = sums_of(Case(scale="feature", rule="draw", weights="normal"))
+    exact = dictionary.draw(
+        dictionary.solve(params, dictionary.rotations(params, sums, Family.STRUCTURED)), RNG
+    )
+    rng = np.random.default_rng(4)
+    drawn = np.array([seen._draw_variances(exact, sums, rng).scale for _ in range(3000)])
+    at, columns = RELEVANT * float(exact.unit), exact.noise.size
+    for k, second in enumerate((exact.mean**2).sum(axis=1)):
+        law = invgamma(0.5 * (columns + PSEUDO), scale=0.5 * (second + PSEUDO * at))
+        assert kstest(drawn[:, k], law.cdf).pvalue > 1e-3
 
 
 def test_objective_follows_a_change_of_units():
@@ -200,7 +312,8 @@ def test_drawn_variances_have_their_conditional(noise):
     misfit, cells, unit = dictionary.residual(exact, sums), exact.cells, float(exact.unit)
     if noise == "one":
         misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
-    law = invgamma(0.5 * (cells[0] + PSEUDO), scale=0.5 * (misfit[0] + PSEUDO * FLOOR * unit))
+    at = FLOOR * unit if noise == "one" else WEAK * float(exact.spread[0])
+    law = invgamma(0.5 * (cells[0] + PSEUDO), scale=0.5 * (misfit[0] + PSEUDO * at))
     assert kstest([p.noise[0] for p in drawn], law.cdf).pvalue > 1e-3
     second, size = (exact.mean**2).sum(), exact.mean.size
     law = invgamma(0.5 * (size + PSEUDO), scale=0.5 * (second + PSEUDO * unit))
@@ -228,6 +341,7 @@ def test_names_of_the_terms():
 
     assert names(noise=0.5, scale=1.0) == {"likelihood", "dictionary"}
     assert names(noise="one") == {"likelihood", "dictionary", "noise", "scale"}
+    assert names(scale="feature") == names(noise="one")
     assert names(noise=0.5, missing="latent") == {"likelihood", "dictionary", "scale", "missing cells"}
 
 

@@ -36,6 +36,7 @@ SYSTEMS = {
     "fa column noise": Joint("normal", "column", floor=1.0),
     "lg masked": Joint(mask=scattered(), floor=1.0),
     "fa masked column noise": Joint("normal", "column", mask=scattered(), floor=1.0),
+    "fa scale of features": Joint("normal", scale="feature", floor=1.0),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
 }
 
@@ -43,6 +44,8 @@ SYSTEMS = {
 def run(joint, chains, monkeypatch, steps=STEPS):
     """Scores; the package's pseudo cell of the noise is set to that of the joint law."""
     monkeypatch.setattr(gaussian, "FLOOR", joint.floor)
+    monkeypatch.setattr(gaussian, "WEAK", joint.floor)
+    monkeypatch.setattr(gaussian, "RELEVANT", joint.unit)
     return scores(joint, chains, steps, seed=11)
 
 

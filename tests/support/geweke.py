@@ -76,10 +76,11 @@ class Draw:
 
 
 def variance(setting, v0, size, rng):
-    """A fixed variance, one learned, or one for each column."""
+    """A fixed variance, one learned, or one for each column or feature."""
     if not isinstance(setting, str):
         return np.full(size, setting)
-    return np.broadcast_to(v0 / rng.exponential(size=size if setting == "column" else 1), size).copy()
+    different = size if setting in ("column", "feature") else 1
+    return np.broadcast_to(v0 / rng.exponential(size=different), size).copy()
 
 
 def prior_draw(joint, alg, rng):
@@ -105,6 +106,7 @@ def prior_draw(joint, alg, rng):
         noise=variance(joint.noise, joint.floor * joint.unit, joint.columns, rng),
         scale=scale,
         unit=np.asarray(joint.unit),
+        spread=np.full(joint.columns, joint.unit),
     )
     counts = {"on": z.sum(axis=1), "rows": np.asarray(float(n))}
     params = ModelParams(prior, observed, ids=np.arange(k), **orphans(k), **counts)

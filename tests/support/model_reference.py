@@ -11,8 +11,9 @@ from ibpdist.observations.variances import TOLERANCE
 from tests.support import reference as ref
 from tests.support.model_cases import convex_log_off, prior_moments
 
-PSEUDO, FLOOR = 2.0, 1e-3
-"""The weak priors of the variances: two cells that varied by FLOOR * unit (noise) or unit (scale)."""
+PSEUDO, FLOOR, WEAK, LOWEST, RELEVANT = 2.0, 1e-3, 0.1, 1e-3, 1e-3
+"""The weak priors of the variances: two cells that varied by FLOOR * unit (one noise), WEAK * spread (a
+noise of each column, which is at least LOWEST * spread), unit (scale), RELEVANT * unit (of each feature)."""
 RESPOND = {"unit": ref.respond_unit, "normal": ref.respond_normal}
 
 
@@ -34,7 +35,28 @@ def local(case, state, log_odds, inner=1):
     return sweep(state, log_odds, case.rule, inner)
 
 
-def update_observation(case, state, unit):
+def balanced(case, state, observed):
+    """Weights divided and scales multiplied by the best length of each feature."""
+    if case.scale != "feature" or case.weights != "normal":
+        return state
+    at, second = RELEVANT * float(observed.unit), ref.square_y(state.nu, state.m, state.s2)
+    m, s2, s = state.m.copy(), state.s2.copy(), state.s.copy()
+    for k in range(len(s)):
+        pull = PSEUDO * at / s[k]
+        length = (second[:, k].sum() + pull) / (state.nu[:, k].sum() + PSEUDO)
+        m[:, k], s2[:, k], s[k] = m[:, k] / np.sqrt(length), s2[:, k] / length, s[k] * length
+    return replace(state, m=m, s2=s2, s=s)
+
+
+def update_noise(case, state, observed):
+    """One noise, or one of each column, not below its least value."""
+    if case.noise == "one":
+        return ref.update_noise(state, "one", PSEUDO, FLOOR * float(observed.unit)).psi
+    each = [ref.update_noise(state, "column", PSEUDO, WEAK * v).psi for v in observed.spread]
+    return np.array([max(psi[d], LOWEST * observed.spread[d]) for d, psi in enumerate(each)])
+
+
+def update_observation(case, state, observed):
     """q(A), then turns of (noise and scale given q(A), q(A) given both) up to convergence.
 
     A noise for each column gets a fixed small number of turns.
@@ -51,14 +73,25 @@ def update_observation(case, state, unit):
     for _ in range(turns):
         was, now = state, state
         if case.noise in ("one", "column"):
-            now = replace(now, psi=ref.update_noise(was, case.noise, PSEUDO, FLOOR * unit).psi)
+            now = replace(now, psi=update_noise(case, was, observed))
         if case.scale == "one":
-            now = replace(now, s=ref.update_scale(was, "one", PSEUDO, unit).s)
+            now = replace(now, s=ref.update_scale(was, "one", PSEUDO, float(observed.unit)).s)
         state = solved(now)
         moved = np.append(np.log(now.psi / was.psi), np.log(now.s / was.s))
         if np.abs(moved).max() < TOLERANCE:
             break
-    return state
+    return relevances(case, state, float(observed.unit))
+
+
+def relevances(case, state, unit):
+    """A scale of each feature, given q(A)."""
+    if case.scale != "feature":
+        return state
+    columns = state.x.shape[1]
+    second = [
+        sum(ref.pair_a(state.phi, state.sigma, d, k, k) for d in range(columns)) for k in range(len(state.s))
+    ]
+    return replace(state, s=np.array([(a + PSEUDO * RELEVANT * unit) / (columns + PSEUDO) for a in second]))
 
 
 def score(case, state, params, log_off=convex_log_off):
@@ -83,15 +116,20 @@ def score(case, state, params, log_off=convex_log_off):
         terms["weights"] = ref.weights(state)
     if observed.latent:
         terms["missing cells"] = ref.filled(state)
-    return terms | variances(case, state, float(observed.unit))
+    return terms | variances(case, state, observed)
 
 
-def variances(case, state, unit):
+def variances(case, state, observed):
     """Log densities of the logs of learned variances."""
-    terms = {}
-    if case.noise in ("one", "column"):
-        learned = state.psi if case.noise == "column" else state.psi[:1]
-        terms["noise"] = sum(ref.pseudo_prior(v, PSEUDO, FLOOR * unit) for v in learned)
+    terms, unit = {}, float(observed.unit)
+    if case.noise == "one":
+        terms["noise"] = ref.pseudo_prior(state.psi[0], PSEUDO, FLOOR * unit)
+    if case.noise == "column":
+        each = zip(state.psi, observed.spread, strict=True)
+        terms["noise"] = sum(ref.pseudo_prior(v, PSEUDO, WEAK * spread) for v, spread in each)
+    if case.scale == "feature":
+        at = RELEVANT * unit
+        terms["scale"] = sum(ref.pseudo_prior(v / at, PSEUDO, 1.0) for v in state.s)
     if case.scale == "one":
         terms["scale"] = ref.pseudo_prior(state.s[0], PSEUDO, unit)
     return terms

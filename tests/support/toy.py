@@ -113,6 +113,9 @@ class Toy:
     def monotone(self):
         return False
 
+    def carried(self, params, sums):
+        return sums
+
     def final(self, params):
         return params
 

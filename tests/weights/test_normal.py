@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ibpdist.kernels import respond
+from ibpdist.observations.variances import Evidence
 from ibpdist.rules import Rule
 from ibpdist.weights._base import WeightSums
 from ibpdist.weights.normal import Normal
@@ -63,3 +64,50 @@ def test_the_price_of_a_weight_is_paid_only_where_it_is_on():
     )
     assert state.z.max() < 0.05
     assert sums.entries.cost.sum() < 0.05
+
+
+# --- lengths ---
+
+
+def length_problem(seed=4, rows=30, features=3):
+    """z, m, v of entries and what the dictionary's prior says of the lengths."""
+    rng = np.random.default_rng(seed)
+    shape = (features, rows)
+    z, m, v = rng.random(shape), 2 * rng.normal(size=shape), rng.random(shape)
+    beside = Evidence(np.full(features, 2.0), rng.random(features), 0.0)
+    return z, m, v, beside
+
+
+def cost(z, m, v):
+    """sum_n E z KL(N(m, v) || N(0, 1)), one entry at a time."""
+    made = np.zeros(len(z))
+    for k, n in np.ndindex(z.shape):
+        made[k] += z[k, n] * 0.5 * (m[k, n] ** 2 + v[k, n] - np.log(v[k, n]) - 1)
+    return made
+
+
+def test_cost_of_smaller_weights():
+    z, m, v, _ = length_problem()
+    c = np.array([0.5, 1.0, 3.0])
+    on, second = z.sum(axis=1), (z * (m**2 + v)).sum(axis=1)
+    found = Normal().stretched(WeightSums(cost=cost(z, m, v)), on, second, c).cost
+    np.testing.assert_allclose(found, cost(z, m / c[:, None], v / c[:, None] ** 2), rtol=1e-12)
+
+
+def test_lengths_are_where_the_objective_is_highest():
+    """Minus the cost, minus half of (cells log c^2 + squares (1 / c^2 - 1)) of the dictionary's prior."""
+    z, m, v, beside = length_problem()
+    on, second = z.sum(axis=1), (z * (m**2 + v)).sum(axis=1)
+    best = Normal().stretch(on, second, beside)
+
+    def value(c):
+        rest = 0.5 * (beside.cells * np.log(c**2) + beside.squares * (c**-2.0 - 1))
+        return -cost(z, m / c[:, None], v / c[:, None] ** 2) - rest
+
+    for near in (0.9, 0.999, 1.001, 1.1):
+        assert (value(best) > value(near * best)).all()
+
+
+def test_unused_features_take_the_length_of_their_prior():
+    found = Normal().stretch(np.zeros(1), np.zeros(1), Evidence(np.full(1, 2.0), np.full(1, 8.0), 0.0))
+    assert found == pytest.approx(2.0)

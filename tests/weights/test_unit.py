@@ -3,6 +3,7 @@
 import numpy as np
 
 from ibpdist.kernels import respond
+from ibpdist.observations.variances import Evidence
 from ibpdist.rules import Rule
 from ibpdist.weights._base import WeightSums
 from ibpdist.weights.unit import Unit
@@ -40,3 +41,9 @@ def test_sample_is_one():
     found = Unit().sample(2, 5, normals)
     assert found.dtype == np.float32
     assert (found == 1).all()
+
+
+def test_weights_of_one_have_no_other_length():
+    on, cost = np.array([3.0, 0.0]), WeightSums(cost=np.zeros(2))
+    np.testing.assert_array_equal(Unit().stretch(on, on, Evidence(on, on, 0.0)), [1, 1])
+    assert Unit().stretched(cost, on, on, np.ones(2)) is cost
