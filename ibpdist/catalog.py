@@ -24,7 +24,9 @@ class System:
     summary: str
 
 
-STARTS = ("auto", "random", "spectral")
+MOST, MOST_FACTORS = 1000, 80
+"""The most features that `auto` may come to, without and with weights."""
+STARTS = ("auto", "random", "rows", "svd", "spectral")
 """How a fit may begin."""
 
 
@@ -69,6 +71,26 @@ def build(
     model = Model(prior, weights, observation, row.rules)
     fit = Coordinate(model, features, inner, begin)
     return Search(fit, agenda_for(model)) if moves and not model.draws else fit
+
+
+def most_features(system: str, settings: Mapping[str, object]) -> int:
+    """The most features a fit may come to whose number is left to the data."""
+    row = find(system)
+    if row.prior != "stick_breaking":
+        raise UsageError(f"K = auto: {system} has a given number of features; use {_infinite(row)}")
+    if settings.get("start", "auto") == "random":
+        raise UsageError("K = auto: a random start has a given number of features; use another start")
+    return MOST if row.weights == "unit" else MOST_FACTORS
+
+
+def _infinite(row: System) -> str:
+    same = (row.weights, row.observation, row.rules)
+    close = [
+        other.name
+        for other in SYSTEMS.values()
+        if other.prior == "stick_breaking" and (other.weights, other.observation, other.rules) == same
+    ]
+    return f"{close[0]}, or a number" if close else "a number"
 
 
 def find(system: str) -> System:
@@ -121,9 +143,9 @@ def _weights() -> dict[str, Any]:
 
 def _starts() -> dict[object, Any]:
     from ibpdist.algorithms.spectral import Spectral
-    from ibpdist.algorithms.starts import Random
+    from ibpdist.algorithms.starts import Random, Rows, TruncatedSVD
 
-    return {begin.name: begin for begin in (Random, Spectral)}
+    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral)}
 
 
 def _observations() -> dict[str, Any]:

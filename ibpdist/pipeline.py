@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ibpdist import catalog
 from ibpdist.algorithms._base import Params
@@ -25,7 +25,7 @@ from ibpdist.runs import restarts as starts
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.drive import Progress, drive, in_memory
-from ibpdist.runs.job import Job, job_of
+from ibpdist.runs.job import Job, features_for, job_of
 from ibpdist.spec import FitSpec
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
 
 OPEN = "ibpdist.runs.bench:open_bench"
+PLANNED = 64
+"""Features that memory is planned for when their number is left to the data."""
 Data = Any
 """An array, DataFrame, DataArray, source, or the path of a store."""
 
@@ -42,7 +44,7 @@ def fit(
     data: Data,
     *,
     system: str,
-    K: int,
+    K: int | Literal["auto"],
     run: str | Path | None = None,
     seed: int = 0,
     steps: int | None = None,
@@ -81,7 +83,8 @@ def fit(
         set=settings,
         **{name: value for name, value in given.items() if value is not None},
     )
-    catalog.build(spec.system, spec.truncation, inner=spec.inner, settings=spec.set)  # a wrong option first
+    some = 1 if spec.truncation == "auto" else spec.truncation
+    catalog.build(spec.system, some, inner=spec.inner, settings=spec.set)  # a wrong option first
     source = as_source(data)
     job = job_of(spec, source)
     first = None if start is None else _parameters(start, job)
@@ -118,7 +121,7 @@ def resume(
 def estimate(
     data: Data,
     *,
-    K: int,
+    K: int | Literal["auto"],
     workers: int | None = None,
     serial: bool | None = None,
     scheduler: str | None = None,
@@ -133,13 +136,13 @@ def estimate(
     place = place_for(source, True, workers, serial, scheduler, memory, cache)
     here = f"{place.workers} local processes" if place.workers else "this process"
     where = f"the cluster at {place.scheduler}" if place.scheduler else here
-    return f"runs in {where}; {place.plan(source, K)}"
+    return f"runs in {where}; {place.plan(source, _planned(K))}"
 
 
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
     """All starts in this process and in memory; the best one, with a table of all if there are several."""
     facts = provenance.facts(job.source)
-    cache = place.plan(job.source, job.spec.truncation).cache
+    cache = place.plan(job.source, _planned(job.spec.truncation)).cache
     found = []
     for restart in range(job.spec.restarts):
         spec = starts.spec_of(job.spec, restart)
@@ -204,7 +207,7 @@ def _one(
     progress: Progress | None,
 ) -> None:
     run = directory.path.absolute()
-    planned = place.plan(job.source, job.spec.truncation, cluster.size if cluster else None)
+    planned = place.plan(job.source, _planned(job.spec.truncation), cluster.size if cluster else None)
     directory.events.add("memory", plan=str(planned))
     if cluster is None:
         spill = str(run / "state") if planned.spill else ""
@@ -266,15 +269,23 @@ def _parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
     """Parameters of a result to begin with; refused when they are of another model."""
     found = result.open_result(start) if isinstance(start, str | Path) else start
     theirs, ours = catalog.find(found.attrs["system"]), catalog.find(job.spec.system)
-    wanted = (ours.prior, ours.weights, ours.observation, job.spec.truncation, job.source.columns)
-    attrs = found.attrs
-    given = (theirs.prior, theirs.weights, theirs.observation, attrs["truncation"], attrs["columns"])
-    if wanted != given:
+    attrs, params = found.attrs, result.params_of(found)
+    wanted = (ours.prior, ours.weights, ours.observation, job.source.columns)
+    given = (theirs.prior, theirs.weights, theirs.observation, attrs["columns"])
+    features, most = len(params.ids), features_for(job.spec, job.source)
+    fixed = ours.prior == "beta_bernoulli" and attrs["truncation"] != most
+    if wanted != given or features > most or fixed:
         raise UsageError(
-            f"cannot start {job.spec.system} with {job.spec.truncation} features and {job.source.columns} "
-            f"columns from {theirs.name} with {attrs['truncation']} features and {attrs['columns']} columns"
+            f"cannot start {job.spec.system} with {most} features and {job.source.columns} columns "
+            f"from {theirs.name} with {attrs['truncation'] if fixed else features} features "
+            f"and {attrs['columns']} columns"
         )
-    return result.params_of(found)
+    return params
+
+
+def _planned(truncation: int | Literal["auto"]) -> int:
+    """Features that memory is planned for."""
+    return PLANNED if truncation == "auto" else truncation
 
 
 def _is_path(data: Data) -> bool:

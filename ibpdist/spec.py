@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
@@ -59,14 +59,26 @@ def _holdout(value: object) -> object:
     return float(value)
 
 
+def _truncation(value: object) -> object:
+    if value == "auto":
+        return value
+    if not isinstance(value, int) or value is True or value is False:
+        raise ValueError("expected integer or auto")
+    if value < 1:
+        raise ValueError("expected greater than 0")
+    return value
+
+
 Setting = Annotated[Any, BeforeValidator(_setting)]
 Holdout = Annotated[float | str, BeforeValidator(_holdout)]
+Truncation = Annotated[int | Literal["auto"], BeforeValidator(_truncation)]
 
 
 class FitSpec(BaseModel):
     """One fit: the data, the system of the catalog, and everything that decides the result.
 
-    `truncation` is K, the number of features provided. `seed` is any integer from 0 on.
+    `truncation` is K, the number of features provided, or `auto`: as many as the
+    data ask for. `seed` is any integer from 0 on.
     `rtol` is the relative gain of the objective at which a fit stops, `steps` the limit.
     `inner` sweeps over the features are made in a step. `holdout` is the share of the columns
     hidden in the last half of the rows, or a recipe such as `rows:share=0.1` (data/splits.py).
@@ -78,7 +90,7 @@ class FitSpec(BaseModel):
 
     data: str = Field(min_length=1, max_length=4096)
     system: str = Field(min_length=1, max_length=64)
-    truncation: int = Field(gt=0)
+    truncation: Truncation
     seed: int = Field(ge=0)
     steps: int = Field(default=200, gt=0)
     rtol: float = Field(default=1e-6, ge=0, lt=1)

@@ -408,7 +408,7 @@ def test_transform_writes_the_features_of_new_rows(made: Path, tmp_path: Path) -
     z = ibpdist.transform(made / "run", tmp_path / "new.zarr")["z"]
     read = xr.open_zarr(out, consolidated=False)["z"]
     assert z.dims == ("row", "feature")
-    assert z.shape == (40, 6)
+    assert z.shape == (40, 4)
     np.testing.assert_array_equal(read.values, z.values)
     assert str(out) in fails(6, "transform", made / "run", tmp_path / "new.zarr", out)
     works("transform", made / "run", tmp_path / "new.zarr", out, "--overwrite", "-q")
@@ -470,7 +470,7 @@ def test_export_writes_every_array_with_labels(made: Path, tmp_path: Path) -> No
     assert files >= {"params/mean.csv", "params/scalars.csv", "rows/z.csv", "trace.csv"}
     result = ibpdist.open_result(made / "run")
     z = list(csv.reader((tmp_path / "csv/rows/z.csv").open()))
-    assert z[0] == ["row", *(f"feature {k}" for k in range(6))]
+    assert z[0] == ["row", *(f"feature {k}" for k in range(4))]
     read = np.array([line[1:] for line in z[1:]], dtype=np.float32)
     np.testing.assert_array_equal(read, result["rows"]["z"].values)
     scalars = dict(list(csv.reader((tmp_path / "csv/params/scalars.csv").open()))[1:])

@@ -49,9 +49,9 @@ def assert_same(one, other):
 def test_a_fit_in_memory_finds_something():
     found = fit(planted(), steps=60)
     assert found.attrs["stop"] in ("converged", "step limit")
-    assert found["rows"]["z"].shape == (600, 6)
-    assert found["params"]["mean"].shape == (6, 12)
-    assert (np.diff(found["trace"]["objective"]) > 0).mean() > 0.9
+    assert found["rows"]["z"].shape == (600, 4)
+    assert found["params"]["mean"].shape == (4, 12)
+    assert (np.diff(found["trace"]["objective"]) >= -1e-6 * abs(found.attrs["objective"])).all()
 
 
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "fa-vi-finite-hard", "fa-gibbs-finite"])
@@ -275,17 +275,27 @@ class TestWarmStart:
     def test_begins_with_what_a_run_found(self, tmp_path, source):
         first = fit(source, run=tmp_path / "first", steps=40)
         warm = fit(source, start=tmp_path / "first", steps=40, seed=5)
-        cold = fit(source, steps=40, seed=5)
+        cold = fit(source, start="random", moves=False, steps=40, seed=5)
         assert warm["trace"]["objective"][1] > cold["trace"]["objective"][1]
         assert_same(warm, fit(source, start=first, steps=40, seed=5))
 
     @pytest.mark.parametrize(
-        "options", [{"K": 7}, {"system": "lg-vi-finite"}, {"system": "fa-vi-infinite"}], ids=str
+        "options", [{"K": 3}, {"system": "lg-vi-finite"}, {"system": "fa-vi-infinite"}], ids=str
     )
-    def test_another_model_is_refused(self, source, options):
+    def test_another_model_or_too_few_features_are_refused(self, source, options):
         first = fit(source, steps=2)
-        with pytest.raises(UsageError, match=r"cannot start .* with 6 features and 12 columns"):
+        with pytest.raises(UsageError, match=r"cannot start .* with 4 features and 12 columns"):
             fit(source, start=first, **options)
+
+    def test_another_number_of_features_is_refused_where_it_is_given(self, source):
+        first = fit(source, "lg-vi-finite", steps=2)
+        with pytest.raises(UsageError, match="with 7 features .* with 6 features and 12 columns"):
+            fit(source, "lg-vi-finite", start=first, K=7)
+
+    def test_begins_with_what_a_smaller_truncation_found(self, source):
+        first = fit(source, steps=40)
+        wider = fit(source, start=first, K=9, steps=40)
+        assert wider["trace"]["objective"][0] >= first.attrs["objective"] - 1e-4 * abs(first.attrs["objective"])
 
     def test_other_columns_are_refused(self, source):
         with pytest.raises(UsageError, match="cannot start"):
@@ -312,7 +322,7 @@ class TestRestarts:
         levels = found["restarts"]["objective"].values
         chosen = int(found["restarts"].attrs["chosen"])
         assert found.attrs["objective"] == levels.max() == levels[chosen]
-        assert len(set(levels)) == 3
+        assert (levels >= levels.max() - 1e-6 * abs(levels.max())).all(), "every start ends at the same optimum"
         alone = fit(source, seed=seed_of(1, chosen))
         assert_same(alone, found)
         kept = fit(source, restarts=3, run=tmp_path / "run")

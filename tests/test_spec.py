@@ -153,7 +153,7 @@ def test_files_that_are_no_text_of_a_sane_size(tmp_path: Path) -> None:
     ("option", "value", "sentence"),
     [
         ("truncation", 0, "truncation: expected greater than 0, got 0"),
-        ("truncation", 40.0, "truncation: expected integer, got 40.0"),
+        ("truncation", 40.0, "truncation: expected integer or auto, got 40.0"),
         ("rtol", float("nan"), "rtol: expected finite number, got nan"),
         ("set", {"mass": -1}, "set.mass: expected greater than 0, got -1"),
         ("sead", 1, "sead: unknown key; did you mean seed?"),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ibpdist.algorithms._base import Known
 from ibpdist.algorithms.coarse import Coarse
+from ibpdist.algorithms.looks import WIDE, CovarianceQuestion, SampleQuestion, answer, mean
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.starts import beginnings
 from ibpdist.data._base import Chunk
@@ -27,50 +28,13 @@ from ibpdist.model import Model
 from ibpdist.observations._base import Survey
 from ibpdist.starts.rank import Spectrum, leading_spectrum
 from ibpdist.starts.sources import candidates
-from ibpdist.structs import Array, dims, struct
 
 Float = NDArray[np.float64]
 
-WIDE = 2000
-"""Columns up to which the whole covariance is made."""
 SAMPLE = 20_000
-SPARE = 10
-"""Random columns beyond twice the truncation."""
+SPARE, PROBES = 10, 512
+"""Random columns beyond twice the truncation, and the most there are."""
 SCALINGS = 5
-CONSTANT = 0.99
-
-
-@struct
-class CovarianceQuestion:
-    """The covariance of the rows in units `unit`, times `probe`; the whole of it when that is empty."""
-
-    centre: Array = dims("column")
-    unit: Array = dims("column")
-    probe: Array = dims("column component")
-
-
-@struct
-class CovarianceAnswer:
-    """Sum over rows of (x - centre)' (x - centre) times the probe."""
-
-    product: Array = dims("column component")
-
-
-@struct
-class SampleQuestion:
-    """A share of the rows, in units `unit`, on the `basis` of the row space and then of the mean."""
-
-    centre: Array = dims("column")
-    unit: Array = dims("column")
-    basis: Array = dims("column component")
-    noise: Array = dims()
-    signal: Array = dims("source")
-    share: Array = dims()
-
-
-@struct
-class SampleAnswer:
-    rows: Array = dims("sampled component", reduce="concat", along="sampled")
 
 
 @dataclass(frozen=True)
@@ -90,18 +54,12 @@ class Spectral:
         return None
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        x = (chunk.x - question.centre) * question.unit
-        if chunk.observed is not None:
-            x *= chunk.observed
-        if isinstance(question, SampleQuestion):
-            taken = draws.uniform("sample", chunk.start, chunk.rows, 1)[0] < question.share
-            return SampleAnswer(x[taken] @ question.basis)
-        return CovarianceAnswer(x.T @ (x @ question.probe if question.probe.size else x))
+        return answer(chunk, question, draws)
 
     def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
-        question, answer = known[-1]
+        question, found = known[-1]
         offset = (question.centre * question.unit) @ question.basis
-        x = answer.rows + offset
+        x = found.rows + offset
         rng, size = draws.generator("spectral"), len(question.signal)
         y = (x[:, :size] / np.sqrt(question.signal)).T
         coarse = Coarse(model, features, x, rng)
@@ -113,14 +71,14 @@ class Spectral:
     def _probe(self, features: int, columns: int, known: Known, draws: Draws) -> Float:
         """Random columns, then the range that their products with the covariance span."""
         if not known:
-            width = min(columns, 2 * features + SPARE)
+            width = min(columns, 2 * features + SPARE, PROBES)
             return draws.generator("probe").standard_normal((columns, width))
         return np.asarray(np.linalg.qr(known[0][1].product)[0])
 
     def _sample(self, model: Model, features: int, survey: Survey, known: Known) -> SampleQuestion:
-        question, answer = known[-1]
+        question, found = known[-1]
         rows = int(survey.rows)
-        covariance = answer.product / max(rows - 1, 1)
+        covariance = found.product / max(rows - 1, 1)
         unit, spectrum, vectors = space(model, features, survey, covariance, question.probe)
         outside = mean(survey) * unit
         outside = outside - vectors @ (vectors.T @ outside)
@@ -134,11 +92,6 @@ class Spectral:
             signal=spectrum.signal,
             share=np.asarray(min(1.0, SAMPLE / max(rows, 1))),
         )
-
-
-def mean(survey: Survey) -> Float:
-    found: Float = survey.total / np.maximum(survey.cells, 1.0)
-    return found
 
 
 def space(

@@ -8,13 +8,19 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.algorithms import looks
 from ibpdist.algorithms._base import Known
 from ibpdist.algorithms.params import ModelParams, orphans
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
+from ibpdist.errors import UsageError
 from ibpdist.model import Model
 from ibpdist.observations._base import Survey
 from ibpdist.priors._base import PriorSums
+from ibpdist.structs import replace
+
+SPARE = 4
+"""Rows sampled for each feature."""
 
 
 class Begin(Protocol):
@@ -49,6 +55,55 @@ class Random:
             observation=model.observation.init(survey, features, rng),
             **beginnings(model, np.full(features, 0.5 * float(survey.rows)), survey, rng),
         )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A dictionary of random rows, taken from the mean."""
+
+    name: ClassVar[str] = "rows"
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        return None if known else looks.sample(survey, SPARE * features)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return looks.answer(chunk, question, draws)
+
+    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+        found, rng = known[0][1].rows, draws.generator("rows")
+        size = min(features, len(found))
+        return given(model, found[rng.choice(len(found), size, replace=False)], features, survey, draws)
+
+
+@dataclass(frozen=True)
+class TruncatedSVD:
+    """The leading principal components, as long as their standard deviations."""
+
+    name: ClassVar[str] = "svd"
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        if survey.cells.size > looks.WIDE:
+            raise UsageError(f"start: svd takes at most {looks.WIDE} columns; use spectral or random")
+        return None if known else looks.covariance(survey)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return looks.answer(chunk, question, draws)
+
+    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+        values, vectors = np.linalg.eigh(known[0][1].product / max(float(survey.rows) - 1, 1.0))
+        size = min(features, len(values))
+        lengths = np.sqrt(np.maximum(values[::-1][:size], 0.0))
+        return given(model, lengths[:, None] * vectors[:, ::-1][:, :size].T, features, survey, draws)
+
+
+def given(
+    model: Model, dictionary: NDArray[np.float64], features: int, survey: Survey, draws: Draws
+) -> ModelParams:
+    """Begins with a dictionary (feature, column), every feature on in half of the rows."""
+    rng, size = draws.generator("init"), len(dictionary)
+    observed = replace(model.observation.init(survey, size, rng), mean=dictionary)
+    half = np.full(size, 0.5 * float(survey.rows))
+    return ModelParams(observation=observed, **beginnings(model, half, survey, rng, features))
 
 
 def beginnings(

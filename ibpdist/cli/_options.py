@@ -9,6 +9,17 @@ from typing import Any, TypeVar
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FeatureCount(click.ParamType):  # type: ignore[type-arg]
+    """A number of features, or auto."""
+
+    name = "integer|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == "auto" else COUNT.convert(value, param, ctx)
+
+
 COUNT = click.IntRange(min=1)
 SEED = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides all that is random."

@@ -9,7 +9,18 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, memory, number_or_word, overwrite, settings, talk, where
+from ibpdist.cli._options import (
+    COUNT,
+    SEED,
+    FeatureCount,
+    given,
+    memory,
+    number_or_word,
+    overwrite,
+    settings,
+    talk,
+    where,
+)
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping
 
@@ -18,7 +29,9 @@ from ibpdist.progress import stepping
 @click.argument("store", type=click.Path(path_type=Path))
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--system", required=True, help="A name that `ibpdist systems` lists.")
-@click.option("-K", "--truncation", "K", type=COUNT, required=True, help="Features to provide.")
+@click.option(
+    "-K", "--truncation", "K", type=FeatureCount(), required=True, help="Features to provide, or auto."
+)
 @SEED
 @click.option("--steps", type=COUNT, help="At most so many steps.")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Stop at this relative gain of the bound.")

@@ -126,7 +126,7 @@ def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference
     from ibpdist.runs.result import params_of
 
     spec = spec_of(result)
-    algorithm = catalog.build(spec.system, spec.truncation, inner=_INNER, settings=spec.set)
+    algorithm = catalog.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
     return Inference(algorithm.plain(), params_of(result), spec.seed, tolerance)
 
 

@@ -35,14 +35,17 @@ class Job:
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """What a result says about where it comes from; records as JSON."""
         said = {name: _plain(value) for name, value in facts.items()}
-        own = {"system": self.spec.system, "truncation": self.spec.truncation, "seed": str(self.spec.seed)}
+        own = {
+            "system": self.spec.system,
+            "truncation": features_for(self.spec, self.source),
+            "seed": str(self.spec.seed),
+        }
         tile = tile_rows(self.source.columns, self.source.dtype.itemsize)
         return {"spec": self.spec.dump(), **own, **said, "tile": tile}
 
 
 def job_of(spec: FitSpec, source: Source | None = None) -> Job:
     """A spec with its algorithm and its data, which are opened unless they are given."""
-    algorithm = catalog.build(spec.system, spec.truncation, inner=spec.inner, settings=spec.set)
     data = source if source is not None else as_source(spec.data)
     if data.rows == 0:
         raise InputError("has no rows", file=spec.data)
@@ -50,7 +53,15 @@ def job_of(spec: FitSpec, source: Source | None = None) -> Job:
         from ibpdist.data.splits import held
 
         data = held(data, spec.holdout)
-    return Job(spec, algorithm, data)
+    features = features_for(spec, data)
+    return Job(spec, catalog.build(spec.system, features, inner=spec.inner, settings=spec.set), data)
+
+
+def features_for(spec: FitSpec, source: Source) -> int:
+    """The truncation level: as given, or the most that `auto` may come to on these data."""
+    if spec.truncation != "auto":
+        return spec.truncation
+    return max(1, min(source.rows, source.columns, catalog.most_features(spec.system, spec.set)))
 
 
 def _plain(value: Any) -> Any:

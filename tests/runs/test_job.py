@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from ibpdist.algorithms.sweeps import initial
+from ibpdist.engine.serial import Serial
 from ibpdist.errors import InputError, StorageError, UsageError
 from ibpdist.runs import provenance
 from ibpdist.runs.bench import open_bench
@@ -23,9 +25,29 @@ def spec(**changes):
 def test_made_of_the_catalog_and_the_data():
     source = blobs()
     job = job_of(spec(inner=2, set={"mass": 2.0}), source)
-    assert job.algorithm.features == 4
-    assert job.algorithm.inner == 2
+    assert job.algorithm.plain().features == 4
+    assert job.algorithm.plain().inner == 2
     assert job.source is source
+
+
+@pytest.mark.parametrize(("rows", "most"), [(230, 5), (3, 3)])
+def test_auto_may_come_to_as_many_features_as_the_data_can_have(rows, most):
+    job = job_of(spec(system="lg-vi-infinite", truncation="auto"), blobs(rows=rows))
+    assert job.algorithm.plain().features == most
+    assert job.attributes({})["truncation"] == most
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"system": "lg-vi-finite"}, "lg-vi-finite has a given number of features; use lg-vi-infinite"),
+        ({"system": "lg-gibbs-finite"}, "has a given number of features; use"),
+        ({"system": "lg-vi-infinite", "set": {"start": "random"}}, "use another start"),
+    ],
+)
+def test_auto_needs_a_number_that_is_left_to_the_data(changes, why):
+    with pytest.raises(UsageError, match=why):
+        job_of(spec(truncation="auto", **changes), blobs())
 
 
 def test_held_out_cells_are_hidden():
@@ -110,7 +132,7 @@ class TestBench:
         run = RunDirectory.create(tmp_path / "run", given.dump(), dict)
         bench = open_bench(str(run.path), 1 << 20, "")
         assert bench.source.rows == 230
-        assert bench.algorithm.features == 4
+        assert bench.algorithm.plain().features == 4
         assert bench.draws.seed == 1
         assert bench.history.run == run.path
         run.close()
@@ -119,8 +141,7 @@ class TestBench:
         np.save(tmp_path / "x.npy", blobs().x)
         run = RunDirectory.create(tmp_path / "run", spec(data=str(tmp_path / "x.npy")).dump(), dict)
         bench = open_bench(str(run.path), 0, str(tmp_path / "spill"))
-        survey = bench.algorithm.survey(bench.chunk(0))
-        bench.history.publish(0, bench.algorithm.init(survey, bench.draws.at(0)))
+        bench.history.publish(0, initial(bench.algorithm, Serial(bench), bench.draws))
         bench.state(bench.chunk(0), 0)
         assert [p.name for p in (tmp_path / "spill").iterdir()] == ["0.rec"]
         run.close()

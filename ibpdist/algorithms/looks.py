@@ -1,0 +1,85 @@
+"""Questions that starts ask of the data, and a chunk's part of the answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.observations._base import Survey
+from ibpdist.structs import Array, dims, struct
+
+Float = NDArray[np.float64]
+WIDE = 2000
+"""Columns up to which the whole covariance is made."""
+
+
+@struct
+class CovarianceQuestion:
+    """The covariance of the rows in units `unit`, times `probe`; the whole of it when that is empty."""
+
+    centre: Array = dims("column")
+    unit: Array = dims("column")
+    probe: Array = dims("column component")
+
+
+@struct
+class CovarianceAnswer:
+    """Sum over rows of (x - centre)' (x - centre) times the probe."""
+
+    product: Array = dims("column component")
+
+
+@struct
+class SampleQuestion:
+    """A share of the rows, in units `unit`, on a `basis`; as they are when that is empty.
+
+    `noise` and `signal` are what the asker knows of the components.
+    """
+
+    centre: Array = dims("column")
+    unit: Array = dims("column")
+    basis: Array = dims("column component")
+    noise: Array = dims()
+    signal: Array = dims("source")
+    share: Array = dims()
+
+
+@struct
+class SampleAnswer:
+    rows: Array = dims("sampled component", reduce="concat", along="sampled")
+
+
+def answer(chunk: Chunk, question: Any, draws: Draws) -> CovarianceAnswer | SampleAnswer:
+    """Missing cells are taken at the centre."""
+    x = chunk.x - question.centre
+    if chunk.observed is not None:
+        x *= chunk.observed
+    x *= question.unit
+    if isinstance(question, SampleQuestion):
+        x = x[draws.uniform("sample", chunk.start, chunk.rows, 1)[0] < question.share]
+        return SampleAnswer(x @ question.basis if question.basis.size else x)
+    return CovarianceAnswer(x.T @ (x @ question.probe if question.probe.size else x))
+
+
+def mean(survey: Survey) -> Float:
+    """(column) mean of the observed cells."""
+    found: Float = survey.total / np.maximum(survey.cells, 1.0)
+    return found
+
+
+def covariance(survey: Survey) -> CovarianceQuestion:
+    """The whole covariance."""
+    columns = survey.cells.size
+    return CovarianceQuestion(mean(survey), np.ones(columns), np.zeros((columns, 0)))
+
+
+def sample(survey: Survey, rows: int) -> SampleQuestion:
+    """About so many whole rows."""
+    columns = survey.cells.size
+    share = np.asarray(min(1.0, rows / max(float(survey.rows), 1.0)))
+    nothing = np.zeros((columns, 0))
+    return SampleQuestion(mean(survey), np.ones(columns), nothing, np.zeros(()), np.zeros(0), share)
