@@ -18,7 +18,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Binary = NDArray[np.bool_]
 
-_RATIO, _ERROR, _LEAST_ROWS = 2.0, 0.06, 2
+RATIO, ERROR, _LEAST_ROWS = 2.0, 0.06, 2
 _ROUNDS = 10
 
 
@@ -73,7 +73,7 @@ def certify(z: Binary, into: Space) -> Columns:
     ratio = np.divide(error, expected, out=np.full(len(z), np.inf), where=expected > 0)
     count = z.sum(1)
     enough = (count >= _LEAST_ROWS) & (rows - count >= _LEAST_ROWS)
-    return Columns(z, c, ratio, (ratio < _RATIO) & (error / rows < _ERROR) & enough)
+    return Columns(z, c, ratio, (ratio < RATIO) & (error / rows < ERROR) & enough)
 
 
 def harden(directions: Matrix, into: Space) -> Binary:

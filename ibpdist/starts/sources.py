@@ -44,7 +44,9 @@ def candidates(y: Matrix, noise: Vector, rng: np.random.Generator, most: int) ->
     """Separations of y (component, row): the symmetric one, and the one of the pool where it can work.
 
     y is quasi-whitened (signal covariance I) with noise variances `noise` (component), and NOT
-    centred: its mean tells features from complements. `most` is the truncation level.
+    centred: its mean tells features from complements. No column is a constant. `most` is the
+    truncation level: where the rank has reached it, the spectrum was cut, what was cut is not
+    the known noise, and there is no pool. No components, no separations.
     """
     r, rows = y.shape
     if r == 0 or rows < 2:
