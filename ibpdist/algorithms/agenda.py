@@ -70,7 +70,8 @@ class Step:
     @property
     def flat(self) -> bool:
         gain = self.objective - float(self.stand.last)
-        return abs(gain) < FLAT * abs(self.objective)
+        cold = self.trace.get("heat", 1.0) == 1
+        return cold and abs(gain) < FLAT * abs(self.objective)
 
     @property
     def fresh(self) -> int:

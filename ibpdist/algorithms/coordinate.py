@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.algorithms._base import Known, Parallel, Trace
+from ibpdist.algorithms._base import Known, Trace
 from ibpdist.algorithms.params import OFF, ModelParams
 from ibpdist.algorithms.starts import Begin, Random
 from ibpdist.data._base import Chunk
@@ -31,6 +31,7 @@ from ibpdist.structs import Named, replace, struct
 from ibpdist.weights._base import WeightSums
 
 ACTIVE = 0.5
+COOL, COLD = 0.9, 1e-3
 BEYOND_THE_REPORT = ("tail", "mass", "noise", "scale")
 """Terms of the objective that the report's bound does not have."""
 
@@ -46,14 +47,18 @@ class ModelSums:
 @dataclass(frozen=True)
 class Coordinate:
     """`features` is the truncation K; `inner` sweeps over the features are made in a step; `begin`
-    makes the first parameters."""
+    makes the first parameters. Rows of step t see variances 1 + (anneal - 1) COOL^t times as large
+    (vibp 7); at 1 they see them as they are."""
 
     model: Model
     features: int
     inner: int = 1
     begin: Begin = field(default_factory=Random)
+    anneal: float = 1.0
 
     def __post_init__(self) -> None:
+        if not 1 <= self.anneal < np.inf:
+            raise UsageError(f"anneal is {self.anneal}; expected a number of at least 1")
         for name, value in (("features", self.features), ("inner", self.inner)):
             if value < 1:
                 raise UsageError(f"{name} is {value}; expected a whole number of at least 1")
@@ -112,9 +117,10 @@ class Coordinate:
         self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws
     ) -> tuple[RowState, ModelSums]:
         model, state = self.model, align(local, params)
-        log_odds = model.prior.log_odds(params.prior)
+        log_odds, heat = model.prior.log_odds(params.prior), self.heat(draws.step)
+        seen = params.observation if heat == 1 else model.observation.hotter(params.observation, heat)
         state, entries, observed = model.observation.sweep(
-            chunk, params.observation, log_odds, model.weights, model.rules, state, draws, self.inner
+            chunk, seen, log_odds, model.weights, model.rules, state, draws, self.inner
         )
         return state, ModelSums(entries=entries, observation=observed)
 
@@ -127,7 +133,14 @@ class Coordinate:
             params.observation, sums.observation, model.rules.dictionary, draws.generator("observation")
         )
         made = replace(params, prior=prior, observation=observed, on=counts.on, rows=counts.rows)
-        return made, self.score(made, sums)
+        heat = self.heat(draws.step)
+        hot = {} if self.anneal == 1 else {"heat": heat, "settled": float(heat == 1)}
+        return made, {**self.score(made, sums), **hot}
+
+    def heat(self, step: int) -> float:
+        """Factor of the variances in a step."""
+        heat = 1 + (self.anneal - 1) * COOL**step
+        return heat if heat > 1 + COLD else 1.0
 
     def balanced(self, params: ModelParams, sums: ModelSums) -> tuple[ModelParams, ModelSums]:
         """Parameters and sums after weights were divided and features multiplied by what is best for each.
@@ -190,8 +203,8 @@ class Coordinate:
         still = np.ones_like(params.observation.stretch)
         return replace(params, observation=replace(params.observation, stretch=still))
 
-    def plain(self) -> Parallel:
-        return self
+    def plain(self) -> Coordinate:
+        return dataclasses.replace(self, anneal=1.0)
 
     def describe(self, params: ModelParams) -> Named:
         order = by_prevalence(params)

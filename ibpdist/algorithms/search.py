@@ -118,7 +118,7 @@ class Search:
         return self.fit.final(self._so_far(params))
 
     def plain(self) -> Parallel:
-        return self.fit
+        return self.fit.plain()
 
     def describe(self, params: SearchParams) -> Named:
         return self.fit.describe(self._so_far(params))

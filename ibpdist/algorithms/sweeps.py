@@ -158,6 +158,8 @@ class Rising:
             raise IbpError(f"step {now.step}: {', '.join(wrong)} is not a finite number; this is a bug")
         if before is None or not self.monotone:
             return None
+        if before.trace.get("heat", 1.0) != 1 or now.trace.get("heat", 1.0) != 1:
+            return None
         fall = before.trace["objective"] - level
         if fall > self.tolerance * (abs(level) + self.cells + now.trace.get("magnitude", 0.0)):
             raise IbpError(

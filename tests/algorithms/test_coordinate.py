@@ -405,3 +405,35 @@ def test_a_fit_begun_at_an_optimum_stays_there(system, seed):
     before = found.attrs["objective"]
     assert again.attrs["objective"] > before - 2e-3 * abs(before)
     assert float(again["trace"]["objective"][0]) > before - 2e-2 * abs(before)
+
+
+# --- annealing ---
+
+
+def test_variances_cool_to_their_own():
+    alg = plain("lg-vi-infinite", 3, settings={"anneal": 10})
+    heats = [alg.heat(step) for step in range(120)]
+    assert heats[0] == 10
+    assert heats[1] == pytest.approx(1 + 9 * 0.9)
+    assert all(later < earlier for earlier, later in pairwise(heats[:80]))
+    assert heats[-1] == 1, "exactly, from some step on"
+    assert alg.plain().heat(0) == 1, "new rows are never annealed"
+
+
+def test_an_annealed_fit_settles_only_when_it_is_cold():
+    x = problem(1, 40, 5, "complete")[0]
+    *_, traces = fit(plain("lg-vi-infinite", 3, settings={"anneal": 10}), chunked(x), 110)
+    hot = [trace["heat"] > 1 for trace in traces]
+    assert hot == sorted(hot, reverse=True)
+    assert 50 < sum(hot) < 100
+    assert [bool(trace["settled"]) for trace in traces] == [not one for one in hot]
+    cold = objectives(traces[sum(hot) :])
+    assert np.diff(cold).min() >= -1e-9 * np.abs(cold).max()
+
+
+@pytest.mark.parametrize("value", [0.5, 0, -1, "yes", True, float("inf"), float("nan")])
+def test_anneal_is_a_number_of_at_least_one(value):
+    with pytest.raises(UsageError, match="anneal.*expected a number of at least 1"):
+        plain("lg-vi-infinite", 3, settings={"anneal": value})
+    with pytest.raises(UsageError, match="a sampler is not annealed"):
+        plain("lg-gibbs-finite", 3, settings={"anneal": 10})
