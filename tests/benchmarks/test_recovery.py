@@ -108,7 +108,7 @@ def test_summary_counts_every_row():
     assert "worst 0.002, more than 0.1 % above 20.0 %" in text
     assert "matched 84.2 % of those the truth start matches (16 of 19, 25 planted)" in text
     assert "K as planted 60.0 %, as in the truth start 40.0 %" in text
-    assert "within 10 plain fits or 2 s 60.0 %" in text
+    assert "within 10 plain fits or 2 s 60.0 %, of processor time 80.0 %" in text
     assert "longest 3 s" in text
 
 

@@ -99,11 +99,12 @@ def _like_truth(row: Row) -> bool:
 
 def _times(rows: list[Row], done: list[Row]) -> str:
     allowed = _share(row.times <= LONG or row.seconds <= SHORT for row in rows)
+    worked = _share(row.cpu_times <= LONG or row.cpu <= SHORT for row in rows)
     longest = max((row.seconds for row in done), default=math.nan)
     return (
         f"time in plain fits {_quantiles([row.times for row in done])}, processor "
         f"{_quantiles([row.cpu_times for row in done])}, longest {longest:.3g} s; "
-        f"within {LONG:g} plain fits or {SHORT:g} s {allowed}"
+        f"within {LONG:g} plain fits or {SHORT:g} s {allowed}, of processor time {worked}"
     )
 
 
