@@ -25,7 +25,7 @@ class Snapshot(Protocol):
 Count = Callable[[int, int | None], None]
 """Called with what is done and the whole, None when the whole is not known."""
 Step = Callable[[Snapshot], None]
-"""Called after each step; the trace has at least `bound` and `active`."""
+"""Called after each step; the trace has at least `objective` and `active`."""
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -105,7 +105,10 @@ class _StepLines:
 
 
 def _note(trace: Mapping[str, float]) -> str:
-    return f"bound {trace['bound']:,.4f}, {trace['active']:.0f} active"
+    """The fit so far, which never falls; while a change is on trial, what it has come to is not shown."""
+    level = trace["objective"]
+    trying = ", trying a change" if trace.get("trial", level) != level else ""
+    return f"objective {level:,.4f}, {trace['active']:.0f} active{trying}"
 
 
 def _say(line: str) -> None:

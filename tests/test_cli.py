@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,9 +19,11 @@ from click.testing import CliRunner, Result
 
 import ibpdist
 from ibpdist import errors
+from ibpdist.catalog import STARTS
 from ibpdist.cli import main
 from ibpdist.cli._options import size
 from ibpdist.cli._outcome import Terminated
+from ibpdist.spec import FitSpec
 
 HOME = str(Path(ibpdist.__file__).parents[1])
 START = f"import sys; sys.path.insert(0, {HOME!r}); from ibpdist.cli import main; main()"
@@ -160,6 +163,36 @@ def test_a_fit_that_cannot_be_is_code_2_and_leaves_nothing(
 ) -> None:
     assert fails(2, "fit", made / "images.zarr", tmp_path / "run", *options).startswith(sentence)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--start", "spectrl"], "Invalid value for '--start': 'spectrl': expected auto, random"),
+        (["--set", "start=spectrl"], "Invalid value for '--start': 'spectrl': expected auto, random"),
+        (["--start", "random", "--from", "other"], "--start and --from exclude each other"),
+        (["--set", "start=random", "--from", "other"], "--start and --from exclude each other"),
+        (["--start", "random", "--set", "start=random"], "--start and --set start=... say the same"),
+    ],
+)
+def test_a_fit_begins_in_one_way(options: list[str], sentence: str, made: Path, tmp_path: Path) -> None:
+    system = ["--system", "lg-vi-infinite", "-K", 4]
+    assert fails(2, "fit", made / "images.zarr", tmp_path / "run", *system, *options).startswith(sentence)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("start", ["random", "spectral", "rows", "svd"])
+def test_how_a_fit_begins_is_in_its_spec(start: str, made: Path, tmp_path: Path) -> None:
+    options = ["--system", "lg-vi-infinite", "-K", 4, "--serial", "-q", "--steps", 2]
+    works("fit", made / "images.zarr", tmp_path / "run", *options, "--start", start)
+    spec = FitSpec.parse(ibpdist.open_result(tmp_path / "run").attrs["spec"])
+    assert spec.set == {"start": start}
+
+
+def test_the_help_names_every_start() -> None:
+    said = " ".join(works("fit", "--help").partition("--start")[2].split())
+    words = set(re.findall(r"\w+", said.partition("--from")[0]))
+    assert set(STARTS) - {"auto"} <= words
 
 
 # ---- outcomes --------------------------------------------------------------------------------
@@ -335,18 +368,20 @@ def test_show_gives_the_answer_first(made: Path) -> None:
     lines = works("show", made / "run").splitlines()
     result = ibpdist.open_result(made / "run")
     active = int(result["params"]["active"].sum())
-    assert lines[0] == f"{active} of 6 features are active"
+    share = float(result["diagnosis"]["explained_together"])
+    assert lines[0] == f"{active} features, of at most 6; they explain {100 * share:.1f} % of the variance"
     assert len([line for line in lines[2:] if line[:9].strip().isdigit()]) == active
     said = {line.split()[0]: line for line in lines[active + 3 :]}
     assert f"{result['params']['noise'].item():.6g}" in said["noise"]
     assert result.attrs["stopped"] in said["stopped"]
     assert "200 rows x 36 columns" in said["data"]
     assert "lg-vi-finite, K = 6, seed 1" in said["system"]
+    assert re.match(r"moves +\d+ of \d+ accepted", said["moves"])
 
 
 def test_a_finished_run_is_left_alone(made: Path) -> None:
     before = (made / "run/result.json").read_bytes()
-    assert "features are active" in works("resume", made / "run", "--serial")
+    assert "features, of at most 6" in works("resume", made / "run", "--serial")
     assert (made / "run/result.json").read_bytes() == before
     options = ["--system", "lg-vi-finite", "-K", 6, "--serial"]
     assert str(made / "run") in fails(6, "fit", made / "images.zarr", made / "run", *options)

@@ -14,7 +14,7 @@ from ibpdist.progress import counting, stepping
 @dataclass(frozen=True)
 class Now:
     step: int
-    trace: dict[str, float] = field(default_factory=lambda: {"bound": -1234.5678, "active": 3.0})
+    trace: dict[str, float] = field(default_factory=lambda: {"objective": -1234.5678, "active": 3.0})
 
 
 class Terminal(io.StringIO):
@@ -72,7 +72,7 @@ def test_stepping_says_first_last_and_now_and_then(
             tell(Now(step))
     lines = capsys.readouterr().err.splitlines()
     assert [int(line.split()[2]) for line in lines] == [1, 6, 11, 16, 20]
-    assert lines[0] == "fit: step 1 of at most 20, bound -1,234.5678, 3 active, 0.0 s"
+    assert lines[0] == "fit: step 1 of at most 20, objective -1,234.5678, 3 active, 0.0 s"
 
 
 def test_verbose_says_every_step(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,6 +83,21 @@ def test_verbose_says_every_step(clock: list[float], capsys: pytest.CaptureFixtu
         "fit: step 1",
         "fit: step 2",
         "fit: step 3",
+    ]
+
+
+def test_a_change_on_trial_is_named_and_what_it_comes_to_is_not_shown(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = {"objective": -10.0, "active": 3.0}
+    with stepping("fit", verbose=True) as tell:
+        for step, trial in enumerate((-10.0, -5000.0, -11.0, -10.0), 1):
+            tell(Now(step, fit | {"trial": trial}))
+    assert [line.partition(", ")[2].rpartition(", ")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "objective -10.0000, 3 active",
+        "objective -10.0000, 3 active, trying a change",
+        "objective -10.0000, 3 active, trying a change",
+        "objective -10.0000, 3 active",
     ]
 
 
@@ -117,7 +132,7 @@ def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
         step(Now(7))
     said = terminal.getvalue()
     assert re.search(r"500/1000\S* rows", said)
-    assert re.search(r" 7/50\S* steps bound -1,234.5678, 3 active", said)
+    assert re.search(r" 7/50\S* steps objective -1,234.5678, 3 active", said)
     assert "3 active" in said
 
 

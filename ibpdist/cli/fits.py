@@ -44,6 +44,12 @@ from ibpdist.progress import stepping
     help="Share of the columns to hide in half of the rows, or rows:share=0.1; for `evaluate`.",
 )
 @click.option("--checkpoint", type=COUNT, help="Steps from one checkpoint to the next.")
+@click.option(
+    "--start",
+    "begin",
+    metavar="NAME",
+    help="How to begin: spectral, principal, random, rows or svd; what suits the system when not given.",
+)
 @click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
 @click.option("--estimate", is_flag=True, help="Say where it would run and the memory it needs; fit nothing.")
 @settings
@@ -57,6 +63,7 @@ def fit(
     estimate: bool,
     quiet: bool,
     verbose: bool,
+    begin: str | None,
     settings: dict[str, Any],
     **options: Any,
 ) -> int:
@@ -65,6 +72,7 @@ def fit(
     STORE is a dataset made by ingest or synth; RUN is the directory to write. An interrupted
     fit goes on with `ibpdist resume RUN`.
     """
+    settings = _begun(settings, begin, options["start"])
     if estimate:
         from ibpdist.pipeline import estimate as estimate_
 
@@ -115,6 +123,22 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
 
     with stepping("fit", quiet=quiet, verbose=verbose) as progress:
         demo_(directory, progress=progress, say=say, **given(**options))
+
+
+def _begun(settings: dict[str, Any], begin: str | None, run: Path | None) -> dict[str, Any]:
+    """The settings with the start that was asked for, in one way only."""
+    if begin is not None and "start" in settings:
+        raise click.UsageError("--start and --set start=... say the same: give one of them")
+    made = settings if begin is None else settings | {"start": begin}
+    if "start" not in made:
+        return made
+    if run is not None:
+        raise click.UsageError("--start and --from exclude each other: a fit begins in one way")
+    from ibpdist.catalog import STARTS
+
+    if made["start"] not in STARTS:
+        raise click.BadParameter(f"{made['start']!r}: expected {', '.join(STARTS)}", param_hint="'--start'")
+    return made
 
 
 def _finish(run: Path, result: Any, quiet: bool) -> int:

@@ -1,4 +1,4 @@
-"""A result in words: the answer first, then what it rests on."""
+"""A result in words: the answer first, then what is odd about it, then what it rests on."""
 
 from __future__ import annotations
 
@@ -7,47 +7,71 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist.report import diagnosis, moves
+
 LISTED = 20
 """Features that are listed one by one."""
 
 
 def summary(result: Any) -> str:
     """A page of plain text about a result (an xarray DataTree as `open_result` gives it)."""
-    params, facts = result["params"], result.attrs
-    active = np.asarray(params["active"].values)
+    remarks = [f"- {text}" for text in _remarks(result)]
     lines = [
-        f"{int(active.sum())} of {active.size} features are active",
-        *_doubt(active),
-        *_features(np.asarray(params["prevalence"].values), active, int(facts["rows"])),
+        _answer(result),
+        *_features(result),
+        *(["", *remarks] if remarks else []),
         "",
         *(f"{name:<10} {text}" for name, text in _facts(result)),
     ]
     return "\n".join(lines)
 
 
-def _doubt(active: Any) -> Iterator[str]:
-    """A word where the number of features is not an answer."""
-    if active.size and active.all():
-        yield "every feature provided is in use: there may be more, so provide more (-K) and try --restarts"
+def _answer(result: Any) -> str:
+    active = int(result["params"]["active"].values.sum())
+    found = f"{active} feature{'' if active == 1 else 's'}, of at most {result.attrs['truncation']}"
+    if "diagnosis" not in result.children or not active:
+        return found
+    share = float(result["diagnosis"]["explained_together"])
+    return f"{found}; {'they explain' if active > 1 else 'it explains'} {_percent(share)} of the variance"
 
 
-def _features(prevalence: Any, active: Any, rows: int) -> Iterator[str]:
+def _features(result: Any) -> Iterator[str]:
     """A line for each active feature, most frequent first."""
-    if active.any():
-        yield f"{'feature':>9} {'prevalence':>11} {'rows':>12}"
-    shown = np.flatnonzero(active)
+    params, rows = result["params"], int(result.attrs["rows"])
+    prevalence, shown = params["prevalence"].values, np.flatnonzero(params["active"].values)
+    each = result["diagnosis"]["explained"].values if "diagnosis" in result.children else None
+    if len(shown):
+        yield f"{'feature':>9} {'prevalence':>11} {'rows':>12}" + (
+            "" if each is None else f" {'explains':>9}"
+        )
     for k in shown[:LISTED]:
-        yield f"{k:>9} {prevalence[k]:>11.4f} {prevalence[k] * rows:>12,.1f}"
+        share = "" if each is None else f" {_percent(each[k]):>9}"
+        yield f"{k:>9} {prevalence[k]:>11.4f} {prevalence[k] * rows:>12,.1f}{share}"
     if len(shown) > LISTED:
         yield f"{'...':>9} {len(shown) - LISTED} more, the least frequent {prevalence[shown[-1]]:.4g}"
+
+
+def _remarks(result: Any) -> Iterator[str]:
+    """What is odd about the features, and a word where their number is not an answer."""
+    params, truncation = result["params"], int(result.attrs["truncation"])
+    if "diagnosis" in result.children:
+        weighted = "rows" in result.children and "w" in result["rows"]
+        yield from diagnosis.remarks(result["diagnosis"], truncation, weighted)
+    elif params["active"].values.sum() >= truncation:
+        yield diagnosis.used_up(truncation)
 
 
 def _facts(result: Any) -> Iterator[tuple[str, str]]:
     params, facts = result["params"], result.attrs
     for name, words in (("noise", "variance"), ("scale", "variance of the dictionary"), ("mass", "")):
         if name in params:
-            yield name, _spread(np.asarray(params[name].values)) + (f"  ({words})" if words else "")
+            what = "columns" if "column" in params[name].dims else "features"
+            text = _spread(np.asarray(params[name].values), what)
+            yield name, text + (f"  ({words})" if words else "")
     yield "objective", f"{facts['objective']:,.4f}"
+    if "trace" in result.children:
+        said = moves.sentences(result["trace"], list(facts.get("moves", [])))
+        yield from zip(("moves", ""), said, strict=False)
     if "heldout" in result.children:
         yield from (("held out", text) for text in _heldout(result["heldout"].to_dataset()))
     yield "stopped", f"{facts['stopped']} (step {facts['steps']})"
@@ -70,10 +94,16 @@ def _heldout(scores: Any) -> Iterator[str]:
         yield f"{float(full.score):.4f}{error} nats per hidden cell; {of}"
 
 
-def _spread(values: Any) -> str:
+def _spread(values: Any, what: str) -> str:
     if values.size == 1:
         return f"{values.item():.6g}"
-    return f"{np.median(values):.6g} median, {values.min():.6g} to {values.max():.6g}, {values.size} columns"
+    if not values.size:
+        return "none"
+    return f"{np.median(values):.6g} median, {values.min():.6g} to {values.max():.6g}, {values.size} {what}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _restarts(objectives: Any) -> str:

@@ -3,10 +3,12 @@
     /params    what the fit found: mean (feature, column), prevalence (feature), noise, ...
     /rows      who has which feature, dims (row, feature); read when it is asked for
     /trace     terms of the bound by name (step)
+    /diagnosis what to think of the features: what they explain, which are barely used or look like one
     /heldout   scores that `evaluate` has put into the run, dims (evaluation, estimate)
     /state     the parameters as the algorithm keeps them, to start again from or to transform with
 
-Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped.
+Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped, and the
+names of the moves whose numbers, counted from 1, are in the trace.
 """
 
 from __future__ import annotations
@@ -24,11 +26,14 @@ import xarray as xr
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from ibpdist.algorithms._base import Named, Parallel, Params
+from ibpdist.algorithms.search import Search
 from ibpdist.algorithms.sweeps import Snapshot, Stop
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
+from ibpdist.engine.tree import TreeSum
 from ibpdist.errors import StorageError
+from ibpdist.evaluate.diagnosis import Moments, diagnose
 from ibpdist.runs import records, scores, sealed
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
 from ibpdist.structs import pack, unpack
@@ -49,8 +54,10 @@ class Ending:
 def tree(algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> xr.DataTree:
     """The result in memory."""
     made = _without_rows(algorithm, source, ending)
-    rows = in_memory(engine, ending.last.step)
+    rows, seen = in_memory(engine, ending.last.step)
     made["rows"] = xr.DataTree(xr.Dataset(rows, _along("row", row_labels(source))))
+    for name, node in _diagnosis(algorithm, ending, seen).items():
+        made[name] = node
     return made
 
 
@@ -62,8 +69,12 @@ def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending
     made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
     store(made, staged)
     lay_out(engine, source, ending.last.step, staged)
-    for _ in engine.each(WRITE, ending.last.step, str(staged)):
-        pass
+    seen: TreeSum[Moments] = TreeSum()
+    for found in engine.each(WRITE, ending.last.step, str(staged)):
+        seen.add(found)
+    children = _diagnosis(algorithm, ending, seen.value())
+    if children:  # writing a child writes the root as well
+        store(xr.DataTree(xr.Dataset(attrs=made.attrs), children=children), staged, mode="a")
     publish(run, staged)
 
 
@@ -147,8 +158,16 @@ def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.Dat
         "objective": objective,
         "stop": ending.stop.word,
         "stopped": ending.stop.reason,
+        "moves": algorithm.agenda.names if isinstance(algorithm, Search) else [],
     }
     return made
+
+
+def _diagnosis(algorithm: Parallel, ending: Ending, seen: Moments) -> dict[str, xr.DataTree]:
+    """The group of this name, unless the model has no dictionary."""
+    described = algorithm.describe(ending.last.params)
+    found = diagnose(described, seen, int(ending.attributes["truncation"]))
+    return {} if found is None else {"diagnosis": xr.DataTree(found)}
 
 
 def _refuse_missing(store: Path) -> None:

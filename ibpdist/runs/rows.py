@@ -14,7 +14,9 @@ from ibpdist.data._base import Labels, Source
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.engine.threads import one_thread
+from ibpdist.engine.tree import TreeSum
 from ibpdist.engine.work import Workbench
+from ibpdist.evaluate.diagnosis import Moments, moments
 from ibpdist.runs.provenance import chunk_rows
 from ibpdist.structs import Array
 
@@ -28,18 +30,19 @@ def describe(bench: Workbench, first: int, last: int, step: int) -> list[Named]:
         return [_rows_first(bench, index, step) for index in range(first, last)]
 
 
-def write(bench: Workbench, first: int, last: int, step: int, store: str) -> int:
-    """Write the row results of adjoining chunks to the group `rows` of a Zarr store; number of rows."""
+def write(bench: Workbench, first: int, last: int, step: int, store: str) -> Moments:
+    """Write the row results of adjoining chunks to the group `rows` of a Zarr store; their moments."""
     group = zarr.open_group(store, path="rows", mode="r+")
-    written = 0
+    total: TreeSum[Moments] = TreeSum()
     for index in range(first, last):
         (named,) = describe(bench, index, index + 1, step)
         start, stop = bench.source.bounds(index)
         for name, (_, values) in named.items():
             array: Any = group[name]
             array[start:stop] = values
-        written += stop - start
-    return written
+        with one_thread():
+            total.add(moments(named))
+    return total.value()
 
 
 def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
@@ -60,13 +63,18 @@ def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
         )
 
 
-def in_memory(engine: Engine, step: int) -> Named:
-    """Row results of all chunks."""
+def in_memory(engine: Engine, step: int) -> tuple[Named, Moments]:
+    """Row results of all chunks, and their moments."""
     parts = [named for block in engine.each(DESCRIBE, step) for named in block]
-    return {
+    total: TreeSum[Moments] = TreeSum()
+    with one_thread():
+        for part in parts:
+            total.add(moments(part))
+    joined = {
         name: (dims, np.concatenate([part[name][1] for part in parts]))
         for name, (dims, _) in parts[0].items()
     }
+    return joined, total.value()
 
 
 def row_labels(source: Source) -> dict[str, Labels]:

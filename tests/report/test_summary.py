@@ -37,7 +37,7 @@ def lines(result: xr.DataTree) -> list[str]:
 
 def test_the_answer_comes_first() -> None:
     said = lines(tree([0.5, 0.25, 0.0006, 0.0004]))
-    assert said[0] == "3 of 4 features are active"
+    assert said[0] == "3 features, of at most 4"
     assert [line.split() for line in said[1:5]] == [
         ["feature", "prevalence", "rows"],
         ["0", "0.5000", "500.0"],
@@ -62,15 +62,55 @@ def test_the_facts_follow() -> None:
 
 def test_no_feature_at_all() -> None:
     said = lines(tree([0.0, 0.0]))
-    assert said[:2] == ["0 of 2 features are active", ""]
+    assert said[:2] == ["0 features, of at most 4", ""]
 
 
 def test_a_long_list_is_cut() -> None:
     said = lines(tree([0.9 / (k + 1) for k in range(LISTED + 5)]))
-    assert said[1].startswith("every feature provided is in use"), "the number found is no answer"
-    listed = said[3 : said.index("")]
+    listed = said[2 : said.index("")]
     assert len(listed) == LISTED + 1
     assert listed[-1].split() == ["...", "5", "more,", "the", "least", "frequent", "0.036"]
+
+
+@pytest.mark.parametrize(("features", "doubt"), [(3, False), (4, True)])
+def test_a_truncation_that_is_used_up_is_no_answer(features: int, doubt: bool) -> None:
+    said = lines(tree([0.5] * features))
+    assert any(line.startswith("- all 4 features provided are in use") for line in said) is doubt
+
+
+def diagnosed(**marks: bool) -> xr.Dataset:
+    """A diagnosis of two features of which one is rare."""
+    pair = ("feature", "feature_")
+    flags = {"rare": [False, True], "constant": [False, False]}
+    return xr.Dataset(
+        {name: ("feature", values) for name, values in flags.items()}
+        | {name: (pair, np.zeros((2, 2), bool)) for name in ("same_rows", "same_shape")}
+        | {name: (pair, np.eye(2)) for name in ("correlation", "cosine")}
+        | {"explained": ("feature", [0.4, 0.016]), "explained_together": 0.4123, "used_up": False}
+        | marks
+    )
+
+
+def test_what_the_features_explain_and_what_is_odd_about_them() -> None:
+    said = lines(tree([0.5, 0.002], diagnosis=diagnosed()))
+    assert said[0] == "2 features, of at most 4; they explain 41.2 % of the variance"
+    assert said[1].split() == ["feature", "prevalence", "rows", "explains"]
+    assert said[3].split() == ["1", "0.0020", "2.0", "1.6", "%"]
+    assert said[4:7] == [
+        "",
+        "- feature 1 is barely used, in fewer than 1 % of the rows or in a single one",
+        "",
+    ]
+
+
+def test_what_the_moves_did() -> None:
+    trace = xr.Dataset({name: ("step", [0.0, 1.0, 1.0]) for name in ("move", "accepted", "gain")})
+    made = tree([0.5], trace=trace)
+    made.attrs = FACTS | {"moves": ["delete"]}
+    at = lines(made).index("moves      2 of 2 accepted, together +2 nats")
+    assert lines(made)[at + 1] == "           delete 2 of 2 (+2)"
+    made.attrs = FACTS
+    assert not any(line.startswith("moves") for line in lines(made))
 
 
 def test_the_longest_list_that_is_not_cut() -> None:

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import zarr
 
+from ibpdist.engine._base import groups
+from ibpdist.engine.tree import TreeSum
 from ibpdist.runs import rows
 from ibpdist.runs.rows import describe, in_memory, lay_out, row_labels, write
 from tests.support.toy import MemorySource, blobs, save_blobs, serial_engine, toy_run, toy_spec
@@ -25,20 +27,33 @@ def test_a_block_has_one_record_a_chunk(engine):
 
 
 def test_in_memory_joins_the_chunks_in_order(engine):
-    dims, values = in_memory(engine, 0)["z"]
+    named, seen = in_memory(engine, 0)
+    dims, values = named["z"]
     assert dims == ("row", "feature")
     assert values.shape == (47, 3)
     state = [engine.bench.state(engine.bench.chunk(i), 0).share for i in range(5)]
     order = np.argsort(-engine.bench.params(0).weight, kind="stable")
     assert np.array_equal(values, np.concatenate(state)[:, order])
+    np.testing.assert_allclose(seen.products, values.T @ values, rtol=1e-12)
 
 
 def test_written_in_any_order_they_are_the_same(engine, tmp_path):
     store = tmp_path / "out.zarr"
     lay_out(engine, engine.bench.source, 0, store)
-    counts = [write(engine.bench, first, last, 0, str(store)) for first, last in ((4, 5), (0, 2), (2, 4))]
-    assert counts == [7, 20, 20]
-    assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)["z"][1])
+    parts = [write(engine.bench, first, last, 0, str(store)) for first, last in ((4, 5), (0, 2), (2, 4))]
+    assert [float(part.rows) for part in parts] == [7, 20, 20]
+    assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)[0]["z"][1])
+
+
+def test_moments_have_the_same_bits_however_the_chunks_are_grouped(engine, tmp_path):
+    store, whole = tmp_path / "out.zarr", in_memory(engine, 0)[1]
+    lay_out(engine, engine.bench.source, 0, store)
+    for width in (1, 2, 4):
+        total = TreeSum()
+        for first, last in groups(5, width):
+            total.add(write(engine.bench, first, last, 0, str(store)))
+        assert np.array_equal(total.value().total, whole.total)
+        assert np.array_equal(total.value().products, whole.products)
 
 
 def test_writing_again_changes_nothing(engine, tmp_path):
@@ -46,7 +61,7 @@ def test_writing_again_changes_nothing(engine, tmp_path):
     lay_out(engine, engine.bench.source, 0, store)
     for _ in range(2):
         write(engine.bench, 0, 5, 0, str(store))
-    assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)["z"][1])
+    assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)[0]["z"][1])
 
 
 def test_one_chunk_on_disk_for_each_of_the_data(engine, tmp_path):

@@ -1,0 +1,77 @@
+"""A diagnosis in sentences: what is odd about a feature, and what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+NAMED = 6
+"""Features, and pairs of them, that are named one by one."""
+
+
+def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
+    """Sentences about a diagnosis (an xarray Dataset as `ibpdist.evaluate.diagnosis` makes it).
+
+    `weighted`: features have weights.
+    """
+    yield from _constant(np.flatnonzero(diagnosis["constant"].values))
+    yield from _rare(np.flatnonzero(diagnosis["rare"].values))
+    yield from _same_rows(diagnosis)
+    yield from _same_shape(diagnosis, weighted)
+    if bool(diagnosis["used_up"]):
+        yield used_up(truncation)
+
+
+def used_up(truncation: int) -> str:
+    """For a fit in which every feature provided is active."""
+    what = "the one feature provided is" if truncation == 1 else f"all {truncation} features provided are"
+    return f"{what} in use, so there may be more: try a larger K (-K {2 * truncation})"
+
+
+def _constant(which: Any) -> Iterator[str]:
+    if len(which):
+        verb = "is in every row: a constant" if len(which) == 1 else "are in every row: constants"
+        yield f"{listed(which)} {verb}, which explains the mean of the data and none of its variance"
+
+
+def _rare(which: Any) -> Iterator[str]:
+    if len(which):
+        verb = "is" if len(which) == 1 else "are"
+        yield f"{listed(which)} {verb} barely used, in fewer than 1 % of the rows or in a single one"
+
+
+def _same_rows(diagnosis: Any) -> Iterator[str]:
+    for k, j, value in _pairs(diagnosis, "same_rows", "correlation"):
+        yield (
+            f"features {k} and {j} look like one: they are in the same rows (correlation {value:.2f}); "
+            "try other starts (--restarts 4)"
+        )
+
+
+def _same_shape(diagnosis: Any, weighted: bool) -> Iterator[str]:
+    advice = "try other starts (--restarts 4)"
+    if not weighted:
+        advice = "if it comes in different amounts, try a system with weights (fa-vi-infinite)"
+    for k, j, value in _pairs(diagnosis, "same_shape", "cosine"):
+        how = "the same shape" if value > 0 else "opposite shapes"
+        yield f"features {k} and {j} look like one: they have {how} (cosine {value:.2f}); {advice}"
+
+
+def _pairs(diagnosis: Any, which: str, how: str) -> Iterator[tuple[int, int, float]]:
+    """The pairs that are most alike, those most alike first."""
+    found = np.argwhere(diagnosis[which].values)
+    values = diagnosis[how].values[tuple(found.T)]
+    for at in np.argsort(-np.abs(values), kind="stable")[:NAMED]:
+        yield int(found[at][0]), int(found[at][1]), float(values[at])
+
+
+def listed(which: Any) -> str:
+    """feature 3; features 3 and 7; features 3, 4, 7 and 2 more."""
+    names = [str(k) for k in which[:NAMED]]
+    if len(which) > NAMED:
+        names.append(f"{len(which) - NAMED} more")
+    if len(names) == 1:
+        return f"feature {names[0]}"
+    return f"features {', '.join(names[:-1])} and {names[-1]}"
