@@ -207,7 +207,7 @@ class Agenda:
         patient = tries < self.turns[int(stand.turn)].patience
         at = {"tries": tries} if patient else {"turn": int(stand.turn) + 1, "tries": 0}
         decision = Decision(self._number(stand), gain, False)
-        return gone_back(stand, step.params.kept, step.trace, decision, fresh=step.fresh, **at)
+        return gone_back(stand, step.params.kept, trace, decision, fresh=step.fresh, **at)
 
     def _done(self, step: Step) -> Next:
         return self._go(step)

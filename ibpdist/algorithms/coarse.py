@@ -19,6 +19,7 @@ from ibpdist.moves import reorient
 from ibpdist.moves._base import Situation
 from ibpdist.observations._base import RowState, RowSums
 from ibpdist.observations.dictionary import GaussianSums
+from ibpdist.weights.unit import Unit
 
 Float = NDArray[np.float64]
 
@@ -56,7 +57,9 @@ class Coarse:
 
     @property
     def _model(self) -> Model:
-        return dataclasses.replace(self.model, observation=self.model.observation.isotropic())
+        """Features are present or absent here, also where they are to have weights."""
+        plain = self.model.observation.isotropic()
+        return dataclasses.replace(self.model, observation=plain, weights=Unit())
 
     @property
     def _chunk(self) -> Chunk:
