@@ -5,7 +5,7 @@ import pytest
 
 from ibpdist.starts.certificate import certify, distinct, harden, regress, space
 from ibpdist.starts.contrast import split
-from tests.support.planted import plant, whitened
+from tests.support.start_cases import plant, whitened
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +16,7 @@ def few_rows():
     return made.z.astype(bool), space(y, found.ratio)
 
 
-def test_true_columns_are_certified_with_a_ratio_near_one(few_rows):
+def test_true_columns_are_certified_with_a_ratio_near_one(few_rows: tuple[Binary, Space]) -> None:
     z, into = few_rows
     found = certify(z, into)
     assert found.certified.all()
@@ -25,7 +25,7 @@ def test_true_columns_are_certified_with_a_ratio_near_one(few_rows):
     assert np.mean(found.ratio) == pytest.approx(1.0, abs=0.25)
 
 
-def test_wrong_splits_are_refused(few_rows):
+def test_wrong_splits_are_refused(few_rows: tuple[Binary, Space]) -> None:
     _, into = few_rows
     u = np.random.default_rng(0).standard_normal((200, 25)) @ into.y
     wrong = certify(split(u)[0], into)
@@ -33,21 +33,21 @@ def test_wrong_splits_are_refused(few_rows):
     assert np.min(wrong.ratio) > 5
 
 
-def test_a_few_wrong_rows_are_seen(few_rows):
+def test_a_few_wrong_rows_are_seen(few_rows: tuple[Binary, Space]) -> None:
     z, into = few_rows
     wrong = z.copy()
     wrong[:, :3] = ~wrong[:, :3]
     assert np.all(certify(wrong, into).ratio > 2 * certify(z, into).ratio)
 
 
-def test_a_complement_passes_as_its_column_does(few_rows):
+def test_a_complement_passes_as_its_column_does(few_rows: tuple[Binary, Space]) -> None:
     z, into = few_rows
     one, other = certify(z, into), certify(~z, into)
     np.testing.assert_allclose(other.ratio, one.ratio, rtol=1e-6)
     np.testing.assert_allclose(other.directions, -one.directions, atol=1e-8)
 
 
-def test_too_small_classes_and_constants_are_refused(few_rows):
+def test_too_small_classes_and_constants_are_refused(few_rows: tuple[Binary, Space]) -> None:
     _, into = few_rows
     z = np.zeros((3, 100), dtype=bool)
     z[1, 7] = True
@@ -57,14 +57,14 @@ def test_too_small_classes_and_constants_are_refused(few_rows):
     assert not np.isnan(found.ratio).any()
 
 
-def test_regression_is_least_squares_with_a_mean(few_rows):
+def test_regression_is_least_squares_with_a_mean(few_rows: tuple[Binary, Space]) -> None:
     z, into = few_rows
     design = np.vstack([into.y, np.ones(100)]).T
     expected = np.linalg.lstsq(design, z.T.astype(float), rcond=None)[0][:-1].T
     np.testing.assert_allclose(regress(z, into), expected, atol=1e-9)
 
 
-def test_the_ratio_by_its_definition(few_rows):
+def test_the_ratio_by_its_definition(few_rows: tuple[Binary, Space]) -> None:
     z, into = few_rows
     c = regress(z, into)
     residual = (z - z.mean(1, keepdims=True)) - c @ into.y
@@ -72,7 +72,7 @@ def test_the_ratio_by_its_definition(few_rows):
     np.testing.assert_allclose(certify(z, into).ratio, (residual**2).sum(1) / expected, rtol=1e-6)
 
 
-def test_hardening_returns_from_near_a_true_column(few_rows):
+def test_hardening_returns_from_near_a_true_column(few_rows: tuple[Binary, Space]) -> None:
     z, into = few_rows
     c = certify(z, into).directions
     c /= np.linalg.norm(c, axis=1, keepdims=True)
@@ -82,18 +82,18 @@ def test_hardening_returns_from_near_a_true_column(few_rows):
     assert np.sum(back == 0) >= 24
 
 
-def test_hard_columns_are_fixed_points(few_rows):
+def test_hard_columns_are_fixed_points(few_rows: tuple[Binary, Space]) -> None:
     z, into = few_rows
     assert np.array_equal(split(regress(z, into) @ into.y)[0], z)
 
 
-def test_duplicates_up_to_complement_are_dropped_in_order():
+def test_duplicates_up_to_complement_are_dropped_in_order() -> None:
     z = np.array([[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 1], [0, 0, 1, 1], [0, 1, 0, 0]], bool)
     assert distinct(z).tolist() == [0, 2, 5]
     assert distinct(np.zeros((0, 4), bool)).tolist() == []
 
 
-def test_space_centres_and_counts():
+def test_space_centres_and_counts() -> None:
     y = np.random.default_rng(0).standard_normal((3, 20)) + 5
     into = space(y, np.ones(3))
     np.testing.assert_allclose(into.y.mean(1), 0, atol=1e-12)

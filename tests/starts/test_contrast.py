@@ -34,19 +34,19 @@ def binary(prevalence, rows=2000, sd=0.2, seed=0):
 
 
 @pytest.mark.parametrize("name", ["skew", "tanh", "cube"])
-def test_slope_is_the_mean_derivative(name, u):
+def test_slope_is_the_mean_derivative(name: str, u: Matrix) -> None:
     g = contrast.CONTRASTS[name]
     numeric = (g(u + STEP)[0] - g(u - STEP)[0]).mean(1) / (2 * STEP)
     np.testing.assert_allclose(g(u)[1], numeric, rtol=1e-6, atol=1e-8)
 
 
-def test_two_valued_slope_is_the_mean_derivative(u, mixture):
+def test_two_valued_slope_is_the_mean_derivative(u: Matrix, mixture: Mixture) -> None:
     up, down = (contrast.two_valued(u + d, mixture)[0] for d in (STEP, -STEP))
     numeric = (up - down).mean(1) / (2 * STEP)
     np.testing.assert_allclose(contrast.two_valued(u, mixture)[1], numeric, rtol=1e-6)
 
 
-def test_two_valued_is_the_derivative_of_the_log_density(u, mixture):
+def test_two_valued_is_the_derivative_of_the_log_density(u: Matrix, mixture: Mixture) -> None:
     # Tweedie: E[m | u] = u + v d/du log p(u).
     def density(at):
         return np.array(
@@ -64,7 +64,7 @@ def test_two_valued_is_the_derivative_of_the_log_density(u, mixture):
     np.testing.assert_allclose(contrast.two_valued(u, mixture)[0], expected, atol=1e-7)
 
 
-def test_posterior_and_likelihood_by_bayes(u, mixture):
+def test_posterior_and_likelihood_by_bayes(u: Matrix, mixture: Mixture) -> None:
     sd = np.sqrt(mixture.variance)[:, None]
     high = mixture.share[:, None] * norm.pdf(u, mixture.high[:, None], sd)
     low = (1 - mixture.share[:, None]) * norm.pdf(u, mixture.low[:, None], sd)
@@ -72,12 +72,12 @@ def test_posterior_and_likelihood_by_bayes(u, mixture):
     np.testing.assert_allclose(contrast.log_likelihood(u, mixture), np.log(high + low).mean(1), rtol=1e-9)
 
 
-def test_posterior_far_out_is_zero_or_one(mixture):
+def test_posterior_far_out_is_zero_or_one(mixture: Mixture) -> None:
     far = contrast.posterior(np.array([[-1e6, 1e6]] * 4), mixture)
     np.testing.assert_allclose(far, [[0.0, 1.0]] * 4, atol=1e-30)
 
 
-def test_split_has_the_largest_between_class_variance():
+def test_split_has_the_largest_between_class_variance() -> None:
     u = np.random.default_rng(1).standard_normal((3, 12)) ** 3
     z, mixture = contrast.split(u)
     for k, row in enumerate(u):
@@ -93,7 +93,7 @@ def test_split_has_the_largest_between_class_variance():
         assert mixture.variance[k] == pytest.approx(np.mean(within**2))
 
 
-def test_expectation_maximisation_never_lowers_the_likelihood():
+def test_expectation_maximisation_never_lowers_the_likelihood() -> None:
     u, _ = binary([0.05, 0.3, 0.5, 0.8], rows=300, sd=0.6)
     state = contrast.split(u)[1]
     before = contrast.log_likelihood(u, state)
@@ -104,7 +104,7 @@ def test_expectation_maximisation_never_lowers_the_likelihood():
         before = after
 
 
-def test_start_finds_the_classes():
+def test_start_finds_the_classes() -> None:
     prevalence = [0.05, 0.3, 0.5, 0.79]
     u, z = binary(prevalence)
     state = contrast.start(u, 20)
@@ -113,7 +113,7 @@ def test_start_finds_the_classes():
     assert np.mean((contrast.posterior(u, state) > 0.5) != z) < 0.01
 
 
-def test_components_do_not_touch_each_other():
+def test_components_do_not_touch_each_other() -> None:
     u, _ = binary([0.1, 0.5, 0.9], rows=200)
     whole = contrast.start(u)
     for k in range(3):
@@ -123,7 +123,7 @@ def test_components_do_not_touch_each_other():
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
-def test_constant_projections_stay_finite(rows):
+def test_constant_projections_stay_finite(rows: int) -> None:
     u = np.full((2, rows), 3.0)
     state = contrast.start(u)
     g, slope = contrast.two_valued(u, state)

@@ -14,7 +14,7 @@ def every_set(features):
 
 @pytest.mark.parametrize("features", range(1, 9))
 @pytest.mark.parametrize("seed", range(5))
-def test_equals_the_best_of_all_sets(features, seed):
+def test_equals_the_best_of_all_sets(features: int, seed: int) -> None:
     rng = np.random.default_rng([seed, features])
     a, b = rng.standard_normal((features, 12)), rng.standard_normal(12)
     best = min(objective(a, b, f) for f in every_set(features))
@@ -23,7 +23,7 @@ def test_equals_the_best_of_all_sets(features, seed):
 
 
 @pytest.mark.parametrize("prevalence", [0.05, 0.5, 0.79, 0.95])
-def test_finds_the_complemented_columns(prevalence):
+def test_finds_the_complemented_columns(prevalence: float) -> None:
     rng = np.random.default_rng(int(100 * prevalence))
     z = (rng.random((15, 400)) < prevalence).astype(float)
     a = rng.standard_normal((15, 60))
@@ -34,7 +34,7 @@ def test_finds_the_complemented_columns(prevalence):
     assert np.array_equal(found[0], flipped)
 
 
-def test_regression_is_least_squares_with_an_intercept():
+def test_regression_is_least_squares_with_an_intercept() -> None:
     rng = np.random.default_rng(0)
     x, z = rng.standard_normal((7, 50)), rng.random((3, 50))
     design = np.vstack([z, np.ones(50)]).T
@@ -44,7 +44,7 @@ def test_regression_is_least_squares_with_an_intercept():
     np.testing.assert_allclose(b, expected[-1], atol=1e-9)
 
 
-def test_sets_are_distinct_sorted_and_at_most_as_many_as_asked():
+def test_sets_are_distinct_sorted_and_at_most_as_many_as_asked() -> None:
     rng = np.random.default_rng(1)
     a, b = rng.standard_normal((10, 6)), rng.standard_normal(6)
     found = orientations(a, b, np.random.default_rng(0), best=4)
@@ -54,7 +54,7 @@ def test_sets_are_distinct_sorted_and_at_most_as_many_as_asked():
     assert np.array_equal(found[:1], orientations(a, b, np.random.default_rng(0), best=1))
 
 
-def test_no_single_or_double_flip_is_better():
+def test_no_single_or_double_flip_is_better() -> None:
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((20, 8)), rng.standard_normal(8)
     f = orientations(a, b, np.random.default_rng(0))[0]
@@ -66,7 +66,7 @@ def test_no_single_or_double_flip_is_better():
             assert objective(a, b, g) >= least - 1e-9
 
 
-def test_complementing_changes_the_dictionary_and_the_intercept_as_said():
+def test_complementing_changes_the_dictionary_and_the_intercept_as_said() -> None:
     rng = np.random.default_rng(3)
     x, z = rng.standard_normal((5, 40)), rng.random((4, 40))
     f = np.array([True, False, True, False])
@@ -76,7 +76,7 @@ def test_complementing_changes_the_dictionary_and_the_intercept_as_said():
     np.testing.assert_allclose(left @ left, objective(a, b, f), atol=1e-9)
 
 
-def test_columns_that_never_vary_do_no_harm():
+def test_columns_that_never_vary_do_no_harm() -> None:
     rng = np.random.default_rng(4)
     z = np.vstack([np.ones(30), rng.random((2, 30)) < 0.5]).astype(float)
     a, b = regression(rng.standard_normal((5, 30)), z)

@@ -6,7 +6,7 @@ import pytest
 from ibpdist.starts.certificate import Columns, certify, space
 from ibpdist.starts.pool import complement, exclusive_or, greedy, one_unit, search, weak
 from ibpdist.starts.symmetric import separate
-from tests.support.planted import matched, plant, whitened
+from tests.support.start_cases import matched, plant, whitened
 
 
 def problem(rows=100, columns=500, features=25, prevalence=0.3, seed=0):
@@ -17,7 +17,7 @@ def problem(rows=100, columns=500, features=25, prevalence=0.3, seed=0):
 
 
 @pytest.mark.parametrize("prevalence", [0.3, 0.5, 0.8])
-def test_all_25_features_in_100_rows(prevalence):
+def test_all_25_features_in_100_rows(prevalence: float) -> None:
     made, into = problem(prevalence=prevalence)
     rng = np.random.default_rng(0)
     seeds = separate(into.y, rng).directions
@@ -27,14 +27,14 @@ def test_all_25_features_in_100_rows(prevalence):
     assert matched(found.directions @ into.y, made.z, signed=False) == 25
 
 
-def test_same_generator_same_bits():
+def test_same_generator_same_bits() -> None:
     _, into = problem(60, 200, 8)
     seeds = np.eye(8)
     one, two = (search(into, seeds, np.random.default_rng(3)) for _ in range(2))
     assert np.array_equal(one.directions, two.directions)
 
 
-def test_with_plenty_of_rows_a_certified_solution_is_not_searched_again():
+def test_with_plenty_of_rows_a_certified_solution_is_not_searched_again() -> None:
     _, into = problem(800, 80, 8)
     rng = np.random.default_rng(0)
     seeds = separate(into.y, rng).directions
@@ -44,7 +44,7 @@ def test_with_plenty_of_rows_a_certified_solution_is_not_searched_again():
     assert rng.bit_generator.state == before
 
 
-def test_directions_are_complete_when_nothing_can_be_certified():
+def test_directions_are_complete_when_nothing_can_be_certified() -> None:
     y = np.random.default_rng(0).standard_normal((5, 60))
     found = search(space(y, np.full(5, 1e-6)), np.eye(5), np.random.default_rng(1))
     assert found.certified == 0
@@ -52,7 +52,7 @@ def test_directions_are_complete_when_nothing_can_be_certified():
     assert np.linalg.matrix_rank(found.directions) == 5
 
 
-def test_one_unit_stays_at_a_true_direction_and_leaves_no_start_behind():
+def test_one_unit_stays_at_a_true_direction_and_leaves_no_start_behind() -> None:
     made, into = problem()
     c = certify(made.z.astype(bool), into).directions
     c /= np.linalg.norm(c, axis=1, keepdims=True)
@@ -61,7 +61,7 @@ def test_one_unit_stays_at_a_true_direction_and_leaves_no_start_behind():
     assert matched(w @ into.y, made.z, signed=False) >= 24
 
 
-def test_one_unit_starts_do_not_touch_each_other():
+def test_one_unit_starts_do_not_touch_each_other() -> None:
     _, into = problem(60, 200, 8)
     w = np.random.default_rng(0).standard_normal((6, 8))
     w /= np.linalg.norm(w, axis=1, keepdims=True)
@@ -75,23 +75,23 @@ def columns(z, directions, ratio=None):
     return Columns(np.array(z, bool), np.array(directions, float), ratio, np.ones(len(z), bool))
 
 
-def test_greedy_takes_simple_columns_and_leaves_unions():
+def test_greedy_takes_simple_columns_and_leaves_unions() -> None:
     a, b = np.eye(20)[0] + np.eye(20)[1], np.eye(20)[4] + np.eye(20)[5] + np.eye(20)[6]
     pool = columns([a + b, a, b], [[1, 1], [1, 0], [0, 1]])
     assert sorted(greedy(pool)) == [1, 2]
 
 
-def test_greedy_prefers_usual_residuals():
+def test_greedy_prefers_usual_residuals() -> None:
     a, b = np.eye(40)[:2].sum(0), np.eye(40)[2:4].sum(0)
     pool = columns([a, b], [[1, 0.01], [1, 0.0]], [1.9, 1.0])
     assert greedy(pool).tolist() == [1]
 
 
-def test_greedy_of_nothing():
+def test_greedy_of_nothing() -> None:
     assert greedy(columns(np.zeros((0, 5)), np.zeros((0, 3)))).tolist() == []
 
 
-def test_exclusive_or_undoes_unions_nesting_and_disjoint_pairs():
+def test_exclusive_or_undoes_unions_nesting_and_disjoint_pairs() -> None:
     a = np.array([1, 1, 0, 0, 0, 0, 0, 0], bool)
     b = np.array([0, 0, 1, 1, 1, 0, 0, 0], bool)
     assert np.array_equal(exclusive_or(np.array([a, b])), [a | b])
@@ -101,7 +101,7 @@ def test_exclusive_or_undoes_unions_nesting_and_disjoint_pairs():
     assert exclusive_or(crossing).shape == (0, 4)
 
 
-def test_complement_is_orthonormal_and_outside():
+def test_complement_is_orthonormal_and_outside() -> None:
     basis = np.random.default_rng(0).standard_normal((3, 7))
     rest = complement(basis)
     assert rest.shape == (4, 7)
@@ -109,6 +109,6 @@ def test_complement_is_orthonormal_and_outside():
     np.testing.assert_allclose(rest @ basis.T, 0, atol=1e-12)
 
 
-def test_weak_signal_is_where_balanced_columns_fail_the_certificate():
+def test_weak_signal_is_where_balanced_columns_fail_the_certificate() -> None:
     assert not weak(np.full(10, 0.2))
     assert weak(np.full(10, 0.3))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ibpdist.starts.sources import POOL_ROWS, candidates
-from tests.support.planted import matched, plant, whitened
+from ibpdist.starts.sources import SEARCH_ROWS, candidates
+from tests.support.start_cases import matched, plant, whitened
 
 
 def run(made, most, seed=0):
@@ -14,7 +14,7 @@ def run(made, most, seed=0):
 
 @pytest.mark.parametrize("prevalence", [0.05, 0.3, 0.5, 0.79])
 @pytest.mark.parametrize(("columns", "features"), [(50, 10), (200, 20)])
-def test_planted_columns_are_found_and_oriented(prevalence, columns, features):
+def test_planted_columns_are_found_and_oriented(prevalence: float, columns: int, features: int) -> None:
     made = plant(500, columns, features, prevalence, seed=7)
     _, _, found = run(made, 2 * features)
     assert len(found) == 2
@@ -22,7 +22,7 @@ def test_planted_columns_are_found_and_oriented(prevalence, columns, features):
     assert matched(found[1].z, made.z) >= features - 1
 
 
-def test_the_pool_finds_25_features_in_100_rows():
+def test_the_pool_finds_25_features_in_100_rows() -> None:
     made = plant(100, 500, 25, 0.3, seed=1)
     _, _, found = run(made, 38)
     symmetric, pool = found
@@ -32,7 +32,7 @@ def test_the_pool_finds_25_features_in_100_rows():
     assert pool.score > symmetric.score
 
 
-def test_probabilities_are_clipped_and_those_of_the_rows():
+def test_probabilities_are_clipped_and_those_of_the_rows() -> None:
     made = plant(300, 60, 8, 0.3)
     _, y, found = run(made, 20)
     for one in found:
@@ -43,20 +43,20 @@ def test_probabilities_are_clipped_and_those_of_the_rows():
         assert np.all(one.mixture.high > one.mixture.low)
 
 
-def test_rows_that_were_not_sampled_get_their_columns():
+def test_rows_that_were_not_sampled_get_their_columns() -> None:
     made = plant(1000, 60, 8, 0.3)
     spectrum, y = whitened(made.x, 20)
     for one in candidates(y[:, :400], spectrum.ratio, np.random.default_rng(0), 20):
         assert matched(one.probabilities(y[:, 400:]), made.z[:, 400:]) == 8
 
 
-def test_the_pool_samples_rows_when_there_are_many():
-    made = plant(POOL_ROWS + 500, 30, 5, 0.3)
+def test_the_pool_samples_rows_when_there_are_many() -> None:
+    made = plant(SEARCH_ROWS + 500, 30, 5, 0.3)
     _, _, found = run(made, 12)
     assert [matched(one.z, made.z) for one in found] == [5, 5]
 
 
-def test_same_generator_same_bits_and_rows_stay_as_they_were():
+def test_same_generator_same_bits_and_rows_stay_as_they_were() -> None:
     made = plant(80, 200, 10, 0.3)
     spectrum, y = whitened(made.x, 20)
     before = y.copy()
@@ -68,7 +68,7 @@ def test_same_generator_same_bits_and_rows_stay_as_they_were():
         assert a.score == b.score
 
 
-def test_no_pool_where_the_spectrum_was_cut():
+def test_no_pool_where_the_spectrum_was_cut() -> None:
     made = plant(300, 60, 12, 0.3)
     spectrum, _, found = run(made, 8)
     assert spectrum.capped
@@ -77,25 +77,25 @@ def test_no_pool_where_the_spectrum_was_cut():
     assert found[0].certified == 0
 
 
-def test_a_rank_of_one():
+def test_a_rank_of_one() -> None:
     made = plant(200, 20, 1, 0.3)
     _, _, found = run(made, 5)
     assert [matched(one.z, made.z) for one in found] == [1, 1]
 
 
 @pytest.mark.parametrize("x", [np.ones((1, 5)), np.zeros((30, 4)), np.full((30, 4), 2.5)])
-def test_nothing_to_separate(x):
+def test_nothing_to_separate(x: Matrix) -> None:
     assert run(type("P", (), {"x": x})(), 5)[2] == []
 
 
-def test_few_rows_without_noise_stay_finite():
+def test_few_rows_without_noise_stay_finite() -> None:
     made = plant(8, 40, 3, 0.5, noise_sd=0.0)
     _, _, found = run(made, 6)
     assert found
     assert all(np.all(np.isfinite(one.z)) for one in found)
 
 
-def test_duplicate_rows_and_normal_data_stay_finite():
+def test_duplicate_rows_and_normal_data_stay_finite() -> None:
     rng = np.random.default_rng(0)
     factors = rng.standard_normal((50, 4)) @ rng.standard_normal((4, 30)) + 0.1 * rng.standard_normal(
         (50, 30)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ibpdist.starts.symmetric import nearest_rotation, separate
-from tests.support.planted import matched, plant, whitened
+from tests.support.start_cases import matched, plant, whitened
 
 
 def centred(rows, columns, features, prevalence, seed=0, noise_sd=0.5):
@@ -15,19 +15,19 @@ def centred(rows, columns, features, prevalence, seed=0, noise_sd=0.5):
 
 
 @pytest.mark.parametrize("prevalence", [0.05, 0.3, 0.5, 0.79])
-def test_finds_all_planted_columns_with_many_rows(prevalence):
+def test_finds_all_planted_columns_with_many_rows(prevalence: float) -> None:
     made, y = centred(800, 80, 10, prevalence)
     found = separate(y, np.random.default_rng(0))
     assert matched(found.directions @ y, made.z, signed=False) == 10
 
 
-def test_directions_are_a_rotation():
+def test_directions_are_a_rotation() -> None:
     _, y = centred(500, 50, 8, 0.3)
     w = separate(y, np.random.default_rng(0)).directions
     np.testing.assert_allclose(w @ w.T, np.eye(8), atol=1e-10)
 
 
-def test_the_truth_is_more_likely_than_one_bad_contrast():
+def test_the_truth_is_more_likely_than_one_bad_contrast() -> None:
     # Symmetric sources have no skewness; the first contrast alone may fail, the score tells.
     _, y = centred(800, 80, 10, 0.5)
     scores = [separate(y, np.random.default_rng(1), (name,)).score for name in ("skew", "tanh", "cube")]
@@ -35,7 +35,7 @@ def test_the_truth_is_more_likely_than_one_bad_contrast():
     assert best >= max(scores) - 0.02
 
 
-def test_same_generator_same_bits_other_generator_other_path():
+def test_same_generator_same_bits_other_generator_other_path() -> None:
     _, y = centred(300, 40, 6, 0.3)
     one, two = (separate(y, np.random.default_rng(4)) for _ in range(2))
     assert np.array_equal(one.directions, two.directions)
@@ -43,7 +43,7 @@ def test_same_generator_same_bits_other_generator_other_path():
     assert not np.array_equal(one.directions, separate(y, np.random.default_rng(5)).directions)
 
 
-def test_strong_noise_does_not_bias_the_directions():
+def test_strong_noise_does_not_bias_the_directions() -> None:
     # Without the total covariance in the step, noisy directions would be pushed aside.
     made, y = centred(5000, 30, 5, 0.3, noise_sd=1.0)
     c = np.linalg.lstsq(y.T, (made.z - made.z.mean(1, keepdims=True)).T, rcond=None)[0].T
@@ -56,12 +56,12 @@ def test_strong_noise_does_not_bias_the_directions():
     assert np.all(np.abs(w @ true.T).max(0) > 0.99)
 
 
-def test_one_component():
+def test_one_component() -> None:
     made, y = centred(200, 20, 1, 0.3)
     assert matched(separate(y, np.random.default_rng(0)).directions @ y, made.z, signed=False) == 1
 
 
-def test_nearest_rotation_leaves_rotations_and_undoes_stretching():
+def test_nearest_rotation_leaves_rotations_and_undoes_stretching() -> None:
     q = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
     np.testing.assert_allclose(nearest_rotation(q), q, atol=1e-12)
     stretch = np.diag([1.0, 2.0, 3.0, 4.0, 5.0])
