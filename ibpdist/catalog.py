@@ -11,6 +11,9 @@ from ibpdist.algorithms._base import Parallel
 from ibpdist.errors import UsageError
 from ibpdist.rules import DRAW, HARD, MEAN, Rule, Rules
 
+FACTORS = {"noise": "column", "scale": "feature"}
+"""For fits of features with weights (factors.md 1); samplers of them are as they were."""
+
 
 @dataclass(frozen=True)
 class System:
@@ -23,10 +26,15 @@ class System:
     rules: Rules
     summary: str
 
+    @property
+    def defaults(self) -> Mapping[str, object]:
+        """Settings unless told otherwise, where they are not those of the axis."""
+        return FACTORS if self.weights == "normal" and self.rules.z is not Rule.DRAW else {}
+
 
 MOST, MOST_FACTORS = 1000, 80
 """The most features that `auto` may come to, without and with weights."""
-STARTS = ("auto", "random", "rows", "svd", "spectral")
+STARTS = ("auto", "random", "rows", "svd", "spectral", "principal")
 """How a fit may begin."""
 
 
@@ -39,6 +47,7 @@ SYSTEMS: Mapping[str, System] = _table(
     ("lg-vi-infinite", "stick_breaking", "unit", "gaussian", MEAN, "unknown number, present or absent"),
     ("fa-vi-finite", "beta_bernoulli", "normal", "gaussian", MEAN, "K factors, sparse in the rows"),
     ("fa-vi-infinite", "stick_breaking", "normal", "gaussian", MEAN, "unknown number of sparse factors"),
+    ("fa-vi-dense", "always", "normal", "gaussian_joint", MEAN, "factor analysis: every row has all"),
     ("lg-vi-finite-hard", "beta_bernoulli", "unit", "gaussian", HARD, "hard assignment, K features"),
     ("lg-vi-infinite-hard", "stick_breaking", "unit", "gaussian", HARD, "hard assignment, unknown number"),
     ("fa-vi-finite-hard", "beta_bernoulli", "normal", "gaussian", HARD, "hard assignment, K factors"),
@@ -58,18 +67,22 @@ def build(
     from ibpdist.model import Model
 
     row = find(system)
-    wanted = dict(settings or {})
+    wanted = {**row.defaults, **(settings or {})}
     prior = _make(_priors()[row.prior], wanted)
     weights = _make(_weights()[row.weights], wanted)
     observation = _make(_observations()[row.observation], wanted)
     begin = _start(row, wanted.pop("start", "auto"))
-    moves = wanted.pop("moves", True)
+    moves, anneal = wanted.pop("moves", True), wanted.pop("anneal", 1.0)
     if wanted:
         raise UsageError(_unknown("setting", next(iter(wanted)), settings_of(system)))
     if not isinstance(moves, bool):
         raise UsageError(f"moves: {moves!r}: expected true or false")
     model = Model(prior, weights, observation, row.rules)
-    fit = Coordinate(model, features, inner, begin)
+    if isinstance(anneal, bool) or not isinstance(anneal, int | float):
+        raise UsageError(f"anneal: {anneal!r}: expected a number of at least 1")
+    if anneal != 1 and model.draws:
+        raise UsageError("anneal: a sampler is not annealed")
+    fit = Coordinate(model, features, inner, begin, float(anneal))
     return Search(fit, agenda_for(model)) if moves and not model.draws else fit
 
 
@@ -103,14 +116,16 @@ def settings_of(system: str) -> list[str]:
     """Names of what can be set, in the order of the axes."""
     row = find(system)
     axes = (_priors()[row.prior], _weights()[row.weights], _observations()[row.observation])
-    return [f.name for axis in axes for f in fields(axis)] + ["start", "moves"]
+    return [f.name for axis in axes for f in fields(axis)] + ["start", "moves", "anneal"]
 
 
 def _start(row: System, name: object) -> Any:
-    """How a fit begins; `auto` is spectral where features are present or absent, else random."""
+    """How a fit begins; `auto` is random for samplers, else spectral where features are present or absent,
+    and principal where they have weights."""
     known = _starts()
     if name == "auto":
-        name = "spectral" if row.weights == "unit" and row.rules.z is not Rule.DRAW else "random"
+        found = {"unit": "spectral", "normal": "principal"}[row.weights]
+        name = "random" if row.rules.z is Rule.DRAW else found
     if name not in known:
         raise UsageError(_unknown("start", str(name), list(STARTS)))
     return known[name]()
@@ -128,10 +143,11 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 
 
 def _priors() -> dict[str, Any]:
+    from ibpdist.priors.always import Always
     from ibpdist.priors.beta_bernoulli import BetaBernoulli
     from ibpdist.priors.stick_breaking import StickBreaking
 
-    return {axis.name: axis for axis in (BetaBernoulli, StickBreaking)}
+    return {axis.name: axis for axis in (BetaBernoulli, StickBreaking, Always)}
 
 
 def _weights() -> dict[str, Any]:
@@ -142,13 +158,15 @@ def _weights() -> dict[str, Any]:
 
 
 def _starts() -> dict[object, Any]:
+    from ibpdist.algorithms.principal import Principal
     from ibpdist.algorithms.spectral import Spectral
     from ibpdist.algorithms.starts import Random, Rows, TruncatedSVD
 
-    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral)}
+    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral, Principal)}
 
 
 def _observations() -> dict[str, Any]:
     from ibpdist.observations.gaussian import Gaussian
+    from ibpdist.observations.joint import Joint
 
-    return {Gaussian.name: Gaussian}
+    return {axis.name: axis for axis in (Gaussian, Joint)}

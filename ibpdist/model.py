@@ -29,6 +29,10 @@ class Model:
         for rule, name, known in wanted:
             if rule not in known:
                 raise UsageError(f"{name}: no update by {rule}; it knows {', '.join(sorted(known))}")
+        if self.observation.everywhere and not self.prior.everywhere:
+            raise UsageError(
+                f"{self.observation.name}: rows have every feature, but not with {self.prior.name}"
+            )
         drawn = {rule is Rule.DRAW for rule in self._every_rule()}
         if len(drawn) > 1:
             raise UsageError("rules: draw everything or nothing; a mixture bounds nothing")

@@ -74,7 +74,9 @@ def test_settings_go_to_their_axis():
 
 
 def test_settings_by_system():
-    assert settings_of("lg-vi-finite") == ["mass", "noise", "scale", "family", "missing", "start", "moves"]
+    search = ["start", "moves", "anneal"]
+    assert settings_of("lg-vi-finite") == ["mass", "noise", "scale", "family", "missing", *search]
+    assert settings_of("fa-vi-dense") == ["noise", "scale", "family", "missing", *search]
     assert settings_of("fa-vi-infinite") == [
         "mass",
         "bound",
@@ -82,8 +84,7 @@ def test_settings_by_system():
         "scale",
         "family",
         "missing",
-        "start",
-        "moves",
+        *search,
     ]
 
 

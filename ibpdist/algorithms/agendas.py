@@ -21,5 +21,11 @@ AMOUNTS = Agenda(exact=(("delete", delete.propose),))
 """For features with weights, where a complement is no feature."""
 
 
+WHOLE = Agenda()
+"""For rows that have every feature: their weights have one factor, and no sums without a feature."""
+
+
 def agenda_for(model: Model) -> Agenda:
+    if model.prior.everywhere:
+        return WHOLE
     return AMOUNTS if model.weights.keeps else PRESENCE

@@ -37,7 +37,7 @@ def spec_of(result: xr.DataTree) -> FitSpec:
 def predictor_of(result: xr.DataTree) -> Predictor:
     """The predictor of a fitted Gaussian model."""
     system = catalog.find(str(result.attrs["system"]))
-    if system.observation != "gaussian":
+    if system.observation not in ("gaussian", "gaussian_joint"):
         raise UsageError(f"{system.name}: rows of {system.observation} observations cannot be scored yet")
     params = result["params"].to_dataset()
     named = {str(name): np.asarray(held.values) for name, held in params.variables.items()}

@@ -59,6 +59,8 @@ class Observation(Protocol):
     """A frozen dataclass of settings; owns the loop over features."""
 
     name: ClassVar[str]
+    everywhere: ClassVar[bool]
+    """Whether every row must have every feature."""
     rules: ClassVar[frozenset[Rule]]
 
     def survey(self, chunk: Chunk) -> Survey: ...
@@ -86,8 +88,20 @@ class Observation(Protocol):
         `unit` (column), with `grown` times as many rows."""
         ...
 
+    def units(self, survey: Survey) -> NDArray[np.float64]:
+        """(column) units in which all columns count alike."""
+        ...
+
+    def begun(self, params: Any, mean: NDArray[np.float64], noise: NDArray[np.float64]) -> Any:
+        """Initial parameters with a dictionary (feature, column) and the noise (column) that it leaves."""
+        ...
+
     def heated(self, params: Any) -> Iterator[Any]:
         """The same with falling noise, down to its own; none for parameters that were never fitted."""
+        ...
+
+    def hotter(self, params: Any, heat: float) -> Any:
+        """The same with its variances so many times as large."""
         ...
 
     def freedom(self, params: Any) -> Evidence | None:

@@ -29,6 +29,7 @@ from ibpdist.observations._base import RowState, RowSums, Survey
 from ibpdist.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums
 from ibpdist.observations.patterns import column_groups, missing_rows
 from ibpdist.observations.rotation import Family, Rotation
+from ibpdist.observations.spread import LEAST, column_variances, typical_variance
 from ibpdist.observations.tiles import Pass, globals_of
 from ibpdist.observations.variances import PSEUDO, Evidence
 from ibpdist.rules import Rule, Rules
@@ -45,8 +46,6 @@ WEAK, LOWEST = 0.1, 1e-3
 Draws have no least value: the prior puts e^-100 below it."""
 RELEVANT = 1e-3
 """Variance of a pseudo entry of the dictionary for a scale of each feature, as a share of the typical one."""
-NARROW = 1e-3
-"""Columns that vary less than this share of the typical variance count as if they varied so much."""
 EXACT_BYTES = 64 << 20
 """Largest size of the Gram matrices of all column groups for exact missing cells (DESIGN 4)."""
 
@@ -69,6 +68,7 @@ class Gaussian:
         object.__setattr__(self, "family", Family(self.family))
 
     name: ClassVar[str] = "gaussian"
+    everywhere: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def survey(self, chunk: Chunk) -> Survey:
@@ -150,10 +150,31 @@ class Gaussian:
             scale=size if isinstance(self.scale, str) else begun.scale,
         )
 
+    def units(self, survey: Survey) -> Float:
+        """(column) units in which all columns count alike: of columns with a noise of their own, how
+        much they vary."""
+        return np.sqrt(column_variances(survey)) if self.noise == "column" else np.ones(survey.cells.size)
+
+    def begun(self, params: GaussianParams, mean: Float, noise: Float) -> GaussianParams:
+        """Initial parameters with this dictionary and noise (column), as far as they are not fixed."""
+        each = noise if self.noise == "column" else np.full_like(noise, noise.mean())
+        size = np.maximum((mean**2).mean(axis=1), LEAST)
+        scale = size if self.scale == "feature" else np.full_like(size, size.mean())
+        return replace(
+            params,
+            mean=mean,
+            noise=each if isinstance(self.noise, str) else params.noise,
+            scale=scale if isinstance(self.scale, str) else params.scale,
+        )
+
     def heated(self, params: GaussianParams) -> Iterator[GaussianParams]:
         """Noise times 64, 32, .. 1; a dictionary without a spectrum was never fitted."""
         for heat in HEATS if params.spectrum.any() else ():
             yield replace(params, noise=heat * params.noise)
+
+    def hotter(self, params: GaussianParams, heat: float) -> GaussianParams:
+        """Noise and scale so many times as large."""
+        return replace(params, noise=heat * params.noise, scale=heat * params.scale)
 
     def _facts(self, survey: Survey, features: int) -> dict[str, Any]:
         """What the data decide: groups of columns, counts, sums of squares; and a covariance of zero."""
@@ -335,27 +356,6 @@ class Gaussian:
             return _draw_inverse_gamma(np.full(second.size, size), second, at, rng)
         all_of_it = np.asarray([size * second.size])
         return _draw_inverse_gamma(all_of_it, second.sum(keepdims=True), float(params.unit), rng)
-
-
-LEAST = 1e-120
-"""Variances below are taken for zero: their squares underflow."""
-
-
-def typical_variance(survey: Survey) -> float:
-    """Mean over columns of the variance of the observed cells; their mean square, or 1, if that is zero."""
-    cells = np.maximum(survey.cells, 1.0)
-    spread = survey.squares / cells - (survey.total / cells) ** 2
-    for value in (float(spread.mean()), float((survey.squares / cells).mean())):
-        if value > 1e-12 * float((survey.squares / cells).mean()) and value > LEAST:
-            return value
-    return 1.0
-
-
-def column_variances(survey: Survey) -> Float:
-    """(column) variance of the observed cells, at least a share of the typical one."""
-    cells = np.maximum(survey.cells, 1.0)
-    spread = survey.squares / cells - (survey.total / cells) ** 2
-    return np.maximum(spread, NARROW * typical_variance(survey))
 
 
 def _choice(name: str, value: object, words: tuple[str, ...], *, number: bool) -> None:

@@ -164,9 +164,19 @@ class Pass:
         starts, masks = self.runs.cut(first, last)
         groups, features, _ = made.gamma.shape
         gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(-1, features, features)
+        sums, grams, y = self.entries_of(made.loadings @ tile.T, gamma, starts, part)
+        self.entries.put(rows, part)
+        by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
+        return sums, by_group, y @ tile
+
+    def entries_of(
+        self, pull: Matrix, gamma: Float, starts: Index, part: Entries
+    ) -> tuple[Float, Float, Matrix]:
+        """Set z and w of a tile from its products with the dictionary (feature, row): sums of z and w
+        (4, run, feature), Gram matrices (run, feature, feature), and E y (feature, row)."""
         sums = sweep(
-            made.loadings @ tile.T,
-            gamma.astype(tile.dtype),
+            pull,
+            gamma.astype(pull.dtype),
             starts,
             self.prior,
             (part.z0, part.w0),
@@ -176,11 +186,8 @@ class Pass:
             self.inner,
             (part.z1, part.w1),
         )
-        self.entries.put(rows, part)
         y = self.weights.combine(part.z1, part.w1)
-        grams = run_grams(y, starts, sums[3])
-        by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
-        return sums, by_group, y @ tile
+        return sums, run_grams(y, starts, sums[3]), y
 
 
 class Filler:

@@ -31,6 +31,8 @@ class Prior(Protocol):
     """A frozen dataclass of settings with the functions below; state lives in its params."""
 
     name: ClassVar[str]
+    everywhere: ClassVar[bool]
+    """Whether every row has every feature."""
     rules: ClassVar[frozenset[Rule]]
     """Rules under which the sticks or prevalences can be updated."""
 

@@ -41,6 +41,7 @@ class BetaBernoulli:
     mass: _mass.Mass = "learn"
 
     name: ClassVar[str] = "beta_bernoulli"
+    everywhere: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def __post_init__(self) -> None:

@@ -54,6 +54,7 @@ class StickBreaking:
     bound: Bound = "convex"
 
     name: ClassVar[str] = "stick_breaking"
+    everywhere: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
 
     def __post_init__(self) -> None:

@@ -14,7 +14,6 @@ from ibpdist.observations.gaussian import (
     EXACT_BYTES,
     FLOOR,
     LOWEST,
-    NARROW,
     PSEUDO,
     RELEVANT,
     WEAK,
@@ -23,6 +22,7 @@ from ibpdist.observations.gaussian import (
     typical_variance,
 )
 from ibpdist.observations.rotation import Family
+from ibpdist.observations.spread import NARROW
 from ibpdist.rules import Rule
 from ibpdist.structs import combine, replace
 from tests.support.model_cases import Case, algorithm, chunked, fit, problem, random_params, random_state
