@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ibpdist.starts.rank import leading_spectrum, noise_edge, spectrum
-from tests.support.start_cases import eigen, plant
+from tests.support.start_cases import Matrix, eigen, plant
 
 PROBLEMS = [
     (rows, columns, features, prevalence, seed)
@@ -16,7 +16,9 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize(("rows", "columns", "features", "prevalence", "seed"), PROBLEMS)
-def test_rank_is_the_planted_number(rows: int, columns: int, features: int, prevalence: float, seed: int) -> None:
+def test_rank_is_the_planted_number(
+    rows: int, columns: int, features: int, prevalence: float, seed: int
+) -> None:
     made = plant(rows, columns, features, prevalence, seed=seed)
     found = spectrum(eigen(made.x)[0], rows, columns, 2 * features)
     assert found.rank == features
@@ -27,7 +29,9 @@ def test_rank_is_the_planted_number(rows: int, columns: int, features: int, prev
 
 
 @pytest.mark.parametrize(("rows", "columns", "features", "prevalence", "seed"), PROBLEMS)
-def test_leading_eigenvalues_and_the_trace_say_the_same(rows: int, columns: int, features: int, prevalence: float, seed: int) -> None:
+def test_leading_eigenvalues_and_the_trace_say_the_same(
+    rows: int, columns: int, features: int, prevalence: float, seed: int
+) -> None:
     values = eigen(plant(rows, columns, features, prevalence, seed=seed).x)[0]
     whole = spectrum(values, rows, columns, 30)
     part = leading_spectrum(values[:35], values.sum(), rows, columns, 30)
@@ -101,10 +105,10 @@ def test_the_scale_of_the_data_does_not_matter() -> None:
     ],
 )
 def test_degenerate_data_have_rank_zero(x: Matrix, why: str) -> None:
-    values = eigen(x)[0]
+    values, (rows, columns) = eigen(x)[0], x.shape
     for found in (
-        spectrum(values, *x.shape, 5),
-        leading_spectrum(values[:1], float(values.sum()), *x.shape, 5),
+        spectrum(values, rows, columns, 5),
+        leading_spectrum(values[:1], float(values.sum()), rows, columns, 5),
     ):
         assert found.rank == 0, why
         assert found.signal.shape == (0,)
