@@ -20,7 +20,8 @@ from ibpdist.starts.symmetric import separate
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-STARTS = 400
+_STARTS, _LEAST_STARTS, _START_ROWS = 400, 100, 400_000
+"""One-unit searches a round; fewer when there are many rows, where each finds more and costs more."""
 _ROUNDS, _WEAK_ROUNDS, _BARREN, _AGAIN = 12, 3, 4, 2
 _INSIDE, _WHOLE = 40, 60
 _LEAST_VARIANCE, _STILL = 0.02, 1e-5
@@ -46,8 +47,10 @@ def search(into: Space, seeds: Matrix, rng: np.random.Generator) -> Pool:
     pool = _closed(_with(None, seeds, into), into)
     best, barren = _basis(pool), 0
     for turn in range(_WEAK_ROUNDS if weak(into.noise) else _ROUNDS):
-        full = len(best.z) == r
-        if barren >= (_AGAIN if full else _BARREN) or (full and turn == 0 and into.rows >= _PLENTY * r):
+        full, bare = len(best.z) == r, len(best.z) == 0
+        if barren >= (_AGAIN if full or bare else _BARREN):
+            break
+        if full and turn == 0 and into.rows >= _PLENTY * r:
             break
         pool = _closed(_with(pool, _round(best.directions, full, turn, into, rng), into), into)
         new = _basis(pool)
@@ -125,9 +128,10 @@ def _added(pool: Columns | None, z: Binary, into: Space) -> Columns:
 
 def _round(basis: Matrix, full: bool, turn: int, into: Space, rng: np.random.Generator) -> Matrix:
     """Directions where one-unit searches end; while the basis is short most begin in its complement."""
-    w = _unit(rng.standard_normal((STARTS, len(into.y))))
+    starts = max(_LEAST_STARTS, min(_STARTS, _START_ROWS // into.rows))
+    w = _unit(rng.standard_normal((starts, len(into.y))))
     if full:
-        w[: STARTS // 2] = _sums(basis, STARTS // 2, rng)
+        w[: starts // 2] = _sums(basis, starts // 2, rng)
         return one_unit(into.y, w, _WHOLE)
     free = one_unit(into.y, w[: len(w) // 2], _WHOLE)
     if not len(basis):

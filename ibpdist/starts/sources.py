@@ -12,12 +12,12 @@ from ibpdist.starts.certificate import space
 from ibpdist.starts.contrast import Mixture
 from ibpdist.starts.orient import orientations, regression
 from ibpdist.starts.pool import search
-from ibpdist.starts.symmetric import separate
+from ibpdist.starts.symmetric import refine, separate
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
-POOL_ROWS = 5_000
+SEARCH_ROWS = 5_000
 _LEAST, _EM = 0.01, 20
 
 
@@ -52,11 +52,16 @@ def candidates(y: Matrix, noise: Vector, rng: np.random.Generator, most: int) ->
     if r == 0 or rows < 2:
         return []
     centred = y - y.mean(1, keepdims=True)
-    whole = separate(centred, rng)
+    few = centred
+    if rows > SEARCH_ROWS:
+        few = centred[:, np.sort(rng.choice(rows, SEARCH_ROWS, replace=False))]
+        few = few - few.mean(1, keepdims=True)
+    whole = separate(few, rng)
+    if rows > SEARCH_ROWS:
+        whole = refine(centred, whole.directions)
     found = [_separation(whole.directions, 0, y, noise, rng)]
     if r < most and rows > r + 1:
-        keep = np.sort(rng.choice(rows, POOL_ROWS, replace=False)) if rows > POOL_ROWS else slice(None)
-        pool = search(space(y[:, keep], noise), whole.directions, rng)
+        pool = search(space(few, noise), whole.directions, rng)
         found.append(_separation(pool.directions, pool.certified, y, noise, rng))
     return found
 

@@ -41,33 +41,31 @@ def separate(y: Matrix, rng: np.random.Generator, order: tuple[str, ...] = ORDER
     """
     found: list[Rotation] = []
     for name in order:
-        found.append(_descend(y, contrast.CONTRASTS[name], rng))
+        w = _fixed_point(y, _random(len(y), rng), contrast.CONTRASTS[name], _FIRST)
+        found.append(refine(y, w))
         found.sort(key=lambda one: -one.score)
         if len(found) > 1 and found[0].score - found[1].score < _AGREE * len(y):
             break
     return found[0]
 
 
-def _descend(y: Matrix, kind: contrast.Contrast, rng: np.random.Generator) -> Rotation:
-    """One rotation: a contrast from a random rotation, then the two-valued contrast."""
-    cov = y @ y.T / y.shape[1]
-    w = _fixed_point(y, cov, _random(len(y), rng), kind, _FIRST)
+def refine(y: Matrix, w: Matrix) -> Rotation:
+    """The fixed point of the two-valued contrast from rotation w (component, component_)."""
     state = contrast.start(w @ y)
 
-    def refined(u: Matrix) -> tuple[Matrix, Vector]:
+    def two_valued(u: Matrix) -> tuple[Matrix, Vector]:
         nonlocal state
         state = contrast.fit(u, state, 2)
         return contrast.two_valued(u, state)
 
-    w = _fixed_point(y, cov, w, refined, _SECOND)
+    w = _fixed_point(y, w, two_valued, _SECOND)
     u = w @ y
     state = contrast.fit(u, state, 2)
     return Rotation(w, state, float(contrast.log_likelihood(u, state).sum()))
 
 
-def _fixed_point(
-    y: Matrix, cov: Matrix, w: Matrix, kind: Callable[[Matrix], tuple[Matrix, Vector]], most: int
-) -> Matrix:
+def _fixed_point(y: Matrix, w: Matrix, kind: Callable[[Matrix], tuple[Matrix, Vector]], most: int) -> Matrix:
+    cov = y @ y.T / y.shape[1]
     for _ in range(most):
         g, slope = kind(w @ y)
         new = nearest_rotation(g @ y.T / y.shape[1] - slope[:, None] * (w @ cov))

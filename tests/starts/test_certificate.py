@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from ibpdist.starts.certificate import certify, distinct, harden, regress, space
+from ibpdist.starts.certificate import Binary, Space, certify, distinct, harden, regress, space
 from ibpdist.starts.contrast import split
 from tests.support.start_cases import plant, whitened
 
 
 @pytest.fixture(scope="module")
-def few_rows():
+def few_rows() -> tuple[Binary, Space]:
     made = plant(100, 500, 25, 0.3)
     found, y = whitened(made.x, 40)
     assert found.rank == 25

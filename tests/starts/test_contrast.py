@@ -2,21 +2,22 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import norm
 
 from ibpdist.starts import contrast
-from ibpdist.starts.contrast import Mixture
+from ibpdist.starts.contrast import Matrix, Mixture
 
 STEP = 1e-6
 
 
 @pytest.fixture
-def u():
+def u() -> Matrix:
     return np.random.default_rng(3).standard_normal((4, 50))
 
 
 @pytest.fixture
-def mixture():
+def mixture() -> Mixture:
     return Mixture(
         np.array([0.1, 0.5, 0.7, 0.95]),
         np.array([-0.4, -1.0, -1.5, -4.0]),
@@ -25,7 +26,9 @@ def mixture():
     )
 
 
-def binary(prevalence, rows=2000, sd=0.2, seed=0):
+def binary(
+    prevalence: list[float], rows: int = 2000, sd: float = 0.2, seed: int = 0
+) -> tuple[Matrix, NDArray[np.bool_]]:
     """Binary columns of unit variance in noise, (component, row), and their classes."""
     rng = np.random.default_rng(seed)
     p = np.array(prevalence)[:, None]
@@ -48,7 +51,7 @@ def test_two_valued_slope_is_the_mean_derivative(u: Matrix, mixture: Mixture) ->
 
 def test_two_valued_is_the_derivative_of_the_log_density(u: Matrix, mixture: Mixture) -> None:
     # Tweedie: E[m | u] = u + v d/du log p(u).
-    def density(at):
+    def density(at: Matrix) -> Matrix:
         return np.array(
             [
                 [

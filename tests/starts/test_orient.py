@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ibpdist.starts.orient import objective, orientations, regression
+from ibpdist.starts.orient import Sets, objective, orientations, regression
 
 
-def every_set(features):
+def every_set(features: int) -> Sets:
     return np.array(list(product([False, True], repeat=features)))
 
 

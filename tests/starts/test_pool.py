@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
-from ibpdist.starts.certificate import Columns, certify, space
+from ibpdist.starts.certificate import Columns, Space, certify, space
 from ibpdist.starts.pool import complement, exclusive_or, greedy, one_unit, search, weak
 from ibpdist.starts.symmetric import separate
-from tests.support.start_cases import matched, plant, whitened
+from tests.support.start_cases import Planted, matched, plant, whitened
 
 
-def problem(rows=100, columns=500, features=25, prevalence=0.3, seed=0):
+def problem(
+    rows: int = 100, columns: int = 500, features: int = 25, prevalence: float = 0.3, seed: int = 0
+) -> tuple[Planted, Space]:
     made = plant(rows, columns, features, prevalence, seed=seed)
     found, y = whitened(made.x, 2 * features)
     assert found.rank == features
@@ -70,9 +73,11 @@ def test_one_unit_starts_do_not_touch_each_other() -> None:
     np.testing.assert_allclose(whole, alone, atol=1e-9)
 
 
-def columns(z, directions, ratio=None):
-    ratio = np.ones(len(z)) if ratio is None else np.array(ratio)
-    return Columns(np.array(z, bool), np.array(directions, float), ratio, np.ones(len(z), bool))
+def columns(z: ArrayLike, directions: ArrayLike, ratio: ArrayLike = 1.0) -> Columns:
+    hard = np.array(z, bool)
+    return Columns(
+        hard, np.array(directions, float), np.broadcast_to(ratio, len(hard)), np.ones(len(hard), bool)
+    )
 
 
 def test_greedy_takes_simple_columns_and_leaves_unions() -> None:

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from ibpdist.starts.sources import SEARCH_ROWS, candidates
-from tests.support.start_cases import matched, plant, whitened
+from ibpdist.starts.rank import Spectrum
+from ibpdist.starts.sources import SEARCH_ROWS, Separation, candidates
+from tests.support.start_cases import Matrix, matched, plant, whitened
 
 
-def run(made, most, seed=0):
-    found, y = whitened(made.x, most)
+def run(x: Matrix, most: int, seed: int = 0) -> tuple[Spectrum, Matrix, list[Separation]]:
+    found, y = whitened(x, most)
     return found, y, candidates(y, found.ratio, np.random.default_rng(seed), most)
 
 
@@ -16,7 +17,7 @@ def run(made, most, seed=0):
 @pytest.mark.parametrize(("columns", "features"), [(50, 10), (200, 20)])
 def test_planted_columns_are_found_and_oriented(prevalence: float, columns: int, features: int) -> None:
     made = plant(500, columns, features, prevalence, seed=7)
-    _, _, found = run(made, 2 * features)
+    _, _, found = run(made.x, 2 * features)
     assert len(found) == 2
     assert matched(found[0].z, made.z) == features
     assert matched(found[1].z, made.z) >= features - 1
@@ -24,7 +25,7 @@ def test_planted_columns_are_found_and_oriented(prevalence: float, columns: int,
 
 def test_the_pool_finds_25_features_in_100_rows() -> None:
     made = plant(100, 500, 25, 0.3, seed=1)
-    _, _, found = run(made, 38)
+    _, _, found = run(made.x, 38)
     symmetric, pool = found
     assert matched(symmetric.z, made.z) < 10
     assert matched(pool.z, made.z) == 25
@@ -34,7 +35,7 @@ def test_the_pool_finds_25_features_in_100_rows() -> None:
 
 def test_probabilities_are_clipped_and_those_of_the_rows() -> None:
     made = plant(300, 60, 8, 0.3)
-    _, y, found = run(made, 20)
+    _, y, found = run(made.x, 20)
     for one in found:
         assert one.z.shape == (8, 300)
         assert one.z.min() >= 0.01
@@ -52,7 +53,7 @@ def test_rows_that_were_not_sampled_get_their_columns() -> None:
 
 def test_the_pool_samples_rows_when_there_are_many() -> None:
     made = plant(SEARCH_ROWS + 500, 30, 5, 0.3)
-    _, _, found = run(made, 12)
+    _, _, found = run(made.x, 12)
     assert [matched(one.z, made.z) for one in found] == [5, 5]
 
 
@@ -70,7 +71,7 @@ def test_same_generator_same_bits_and_rows_stay_as_they_were() -> None:
 
 def test_no_pool_where_the_spectrum_was_cut() -> None:
     made = plant(300, 60, 12, 0.3)
-    spectrum, _, found = run(made, 8)
+    spectrum, _, found = run(made.x, 8)
     assert spectrum.capped
     assert len(found) == 1
     assert found[0].z.shape == (8, 300)
@@ -79,18 +80,18 @@ def test_no_pool_where_the_spectrum_was_cut() -> None:
 
 def test_a_rank_of_one() -> None:
     made = plant(200, 20, 1, 0.3)
-    _, _, found = run(made, 5)
+    _, _, found = run(made.x, 5)
     assert [matched(one.z, made.z) for one in found] == [1, 1]
 
 
 @pytest.mark.parametrize("x", [np.ones((1, 5)), np.zeros((30, 4)), np.full((30, 4), 2.5)])
 def test_nothing_to_separate(x: Matrix) -> None:
-    assert run(type("P", (), {"x": x})(), 5)[2] == []
+    assert run(x, 5)[2] == []
 
 
 def test_few_rows_without_noise_stay_finite() -> None:
     made = plant(8, 40, 3, 0.5, noise_sd=0.0)
-    _, _, found = run(made, 6)
+    _, _, found = run(made.x, 6)
     assert found
     assert all(np.all(np.isfinite(one.z)) for one in found)
 
@@ -100,6 +101,6 @@ def test_duplicate_rows_and_normal_data_stay_finite() -> None:
     factors = rng.standard_normal((50, 4)) @ rng.standard_normal((4, 30)) + 0.1 * rng.standard_normal(
         (50, 30)
     )
-    _, _, found = run(type("P", (), {"x": np.repeat(factors, 3, axis=0)})(), 10)
+    _, _, found = run(np.repeat(factors, 3, axis=0), 10)
     assert found
     assert all(np.all(np.isfinite(one.z)) for one in found)

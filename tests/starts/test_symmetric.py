@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from ibpdist.starts.symmetric import nearest_rotation, separate
-from tests.support.start_cases import matched, plant, whitened
+from ibpdist.starts.symmetric import nearest_rotation, refine, separate
+from tests.support.start_cases import Matrix, Planted, matched, plant, whitened
 
 
-def centred(rows, columns, features, prevalence, seed=0, noise_sd=0.5):
-    made = plant(rows, columns, features, prevalence, noise_sd, seed)
+def centred(
+    rows: int, columns: int, features: int, prevalence: float, noise_sd: float = 0.5
+) -> tuple[Planted, Matrix]:
+    made = plant(rows, columns, features, prevalence, noise_sd)
     found, y = whitened(made.x, 2 * features)
     assert found.rank == features
     return made, y - y.mean(1, keepdims=True)
@@ -46,13 +48,10 @@ def test_same_generator_same_bits_other_generator_other_path() -> None:
 def test_strong_noise_does_not_bias_the_directions() -> None:
     # Without the total covariance in the step, noisy directions would be pushed aside.
     made, y = centred(5000, 30, 5, 0.3, noise_sd=1.0)
-    c = np.linalg.lstsq(y.T, (made.z - made.z.mean(1, keepdims=True)).T, rcond=None)[0].T
     w = separate(y, np.random.default_rng(0)).directions
-    true = np.linalg.lstsq((made.z - made.z.mean(1, keepdims=True)).T, y.T, rcond=None)[
-        0
-    ]  # mixing: rows are where each source points
+    # The mixing: each row is where one source points.
+    true = np.linalg.lstsq((made.z - made.z.mean(1, keepdims=True)).T, y.T, rcond=None)[0]
     true /= np.linalg.norm(true, axis=1, keepdims=True)
-    assert c.shape == true.shape
     assert np.all(np.abs(w @ true.T).max(0) > 0.99)
 
 
@@ -66,3 +65,15 @@ def test_nearest_rotation_leaves_rotations_and_undoes_stretching() -> None:
     np.testing.assert_allclose(nearest_rotation(q), q, atol=1e-12)
     stretch = np.diag([1.0, 2.0, 3.0, 4.0, 5.0])
     np.testing.assert_allclose(nearest_rotation(stretch @ q), q, atol=1e-12)
+
+
+def test_refining_stays_at_the_solution_and_returns_to_it() -> None:
+    made, y = centred(800, 80, 10, 0.3)
+    found = separate(y, np.random.default_rng(0))
+    again = refine(y, found.directions)
+    np.testing.assert_allclose(
+        np.abs(np.einsum("ij,ij->i", again.directions, found.directions)), 1, atol=1e-3
+    )
+    moved = nearest_rotation(found.directions + 0.05 * np.random.default_rng(1).standard_normal((10, 10)))
+    assert refine(y, moved).score == pytest.approx(found.score, abs=0.02)
+    assert matched(refine(y, moved).directions @ y, made.z, signed=False) == 10
