@@ -23,6 +23,8 @@ from ibpdist.errors import UsageError
 
 LARGEST_FILE = 1 << 20
 _POSITIVE = ("mass", "noise", "scale", "concentration")
+_LEAST, _MOST = 1e-120, 1e120
+"""Between these a number can be squared and divided by; data whose numbers are larger are refused too."""
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,999})\Z")
 _FLOAT = re.compile(r"([-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z")
 _RECIPE = re.compile(r"(cells|rows)(:.*)?\Z")
@@ -114,6 +116,9 @@ class FitSpec(BaseModel):
             number = value.get(name, 1)
             if isinstance(number, bool) or (isinstance(number, int | float) and number <= 0):
                 raise PydanticCustomError("positive", "expected greater than 0", {"key": name})
+            if isinstance(number, int | float) and not _LEAST <= number <= _MOST:
+                between = f"expected between {_LEAST:g} and {_MOST:g}; give the data another unit"
+                raise PydanticCustomError("positive", between, {"key": name})
         return value
 
     @classmethod

@@ -39,6 +39,8 @@ from ibpdist.weights._base import Weights
 Float = NDArray[np.float64]
 HEATS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0)
 ONE_TURNS, COLUMN_TURNS = 30, 3
+TINY = 1e-24
+"""The least fixed noise, as a share of the variance of a cell: squares over smaller ones overflow float32."""
 FLOOR = 1e-3
 """Variance of a pseudo cell of one noise for all columns, as a share of the typical variance of a cell."""
 WEAK, LOWEST = 0.1, 1e-3
@@ -93,6 +95,11 @@ class Gaussian:
         unit, columns = typical_variance(survey), survey.cells.size
         noise = unit if isinstance(self.noise, str) else self.noise
         scale = unit if isinstance(self.scale, str) else self.scale
+        if noise < TINY * unit:
+            raise UsageError(
+                f"noise is {noise:g}, but the cells have a variance of {unit:.3g}: expected a variance of at "
+                f"least {TINY:g} of that, or noise=one to learn it"
+            )
         each = column_variances(survey) if self.noise == "column" else np.full(columns, noise)
         return GaussianParams(
             mean=np.sqrt(4.0 * each / columns) * rng.standard_normal((features, columns)),

@@ -27,10 +27,10 @@ def test_a_number_that_cannot_be_squared_is_refused(name, value):
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("size", [1e-50, 1.0, 1e15])
+@pytest.mark.parametrize("size", [1e-40, 1.0, 1e15])
 def test_the_least_noise_that_is_accepted_gives_finite_results(system, size):
     for dtype in ("float32", "float64") if size == 1 else ("float64",):
         x = (size * X).astype(dtype)
-        found = ibp.fit(x, system=system, K=3, steps=4, noise=1.01e-24 * float(x.var(0).mean()))
+        found = ibp.fit(x, system=system, K=3, steps=3, noise=1.01e-24 * float(x.var(0).mean()))
         assert np.isfinite(found["trace"]["objective"]).all()
         assert np.isfinite(found["params"]["mean"]).all()
