@@ -71,6 +71,16 @@ def test_what_it_names_exists() -> None:
         assert (package / name.removeprefix("ibpdist/") if inside else root / name).exists(), name
 
 
+def test_the_folders_it_explains_hold_something() -> None:
+    package, root = Path(ibpdist.__file__).parent, Path(__file__).parents[1]
+    folders = [name for row in table("where | what") for name in re.findall(r"[\w/]+/", row[0])]
+    assert {"ibpdist/data/", "weights/", "tests/"} <= set(folders)
+    for name in folders:
+        inside = (package / name.removeprefix("ibpdist/")).is_dir()
+        home = package / name.removeprefix("ibpdist/") if inside else root / name
+        assert any(path.is_file() for path in home.iterdir()), name
+
+
 def test_the_public_names_it_lists_are_all() -> None:
     listed = README.partition("Also in `ibp`:")[2].partition("\n\n")[0]
     names = {*re.findall(r"`(\w+)`", listed), *re.findall(r"\bibp\.(\w+)\(", README)}
