@@ -15,7 +15,7 @@ from ibpdist.report.plots import Strip, draw_strips
 if TYPE_CHECKING:
     from ibpdist.data.store import Dataset
 
-SYSTEM, FEATURES, STARTS, RTOL = "lg-vi-infinite", 8, 6, 1e-5
+SYSTEM, FEATURES = "lg-vi-infinite", 8
 ROWS, NEW_ROWS, CHUNK_ROWS, NOISE = 1000, 500, 128, 0.25
 _SHOWN, _LISTED = 4, 4
 
@@ -49,15 +49,12 @@ def demo(
         run=folder / "run",
         system=SYSTEM,
         K=FEATURES,
-        restarts=STARTS,
         seed=seed,
-        rtol=RTOL,
         overwrite=overwrite,
         progress=progress,
         **place,
     )
-    say(f"fitted {SYSTEM} with at most {FEATURES} features from {STARTS} starts{_where(place)}")
-    say(f"the best start {result.attrs['stopped']}")
+    say(f"fitted {SYSTEM} with at most {FEATURES} features{_where(place)}: {result.attrs['stopped']}")
     picture = folder / "features.png"
     for line in _judged(result, data, new, picture):
         say(line)

@@ -60,7 +60,7 @@ def stepping(
         with _bar("steps") as bar:
             task = bar.add_task(title, total=steps, note="")
             yield lambda now: bar.update(
-                task, description=named.at(now.step), completed=now.step, note=_note(now.trace)
+                task, description=named.at(now.step), completed=now.step, note=_note(now.trace, digits=1)
             )
 
 
@@ -104,11 +104,11 @@ class _StepLines:
             _say(f"{title}: {where}, {_note(now.trace)}, {clock - self.start:.1f} s")
 
 
-def _note(trace: Mapping[str, float]) -> str:
+def _note(trace: Mapping[str, float], digits: int = 4) -> str:
     """The fit so far, which never falls; while a change is on trial, what it has come to is not shown."""
     level = trace["objective"]
-    trying = ", trying a change" if trace.get("trial", level) != level else ""
-    return f"objective {level:,.4f}, {trace['active']:.0f} active{trying}"
+    trying = ", trying" if trace.get("trial", level) != level else ""
+    return f"objective {level:,.{digits}f}, {trace['active']:.0f} active{trying}"
 
 
 def _say(line: str) -> None:
@@ -126,15 +126,16 @@ def _bar(unit: str) -> Any:
         TimeRemainingColumn,
     )
 
+    # The limit of steps says nothing about when a fit converges.
+    left = [] if unit == "steps" else [TextColumn("left"), TimeRemainingColumn()]
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12 if unit == "steps" else 24),
         MofNCompleteColumn(),
         TextColumn(unit),
         TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
-        TextColumn("left at most" if unit == "steps" else "left"),
-        TimeRemainingColumn(),
+        *left,
         console=Console(stderr=True),
         transient=True,
     )

@@ -18,7 +18,6 @@ def small(monkeypatch):
     monkeypatch.setattr(module, "ROWS", 600)
     monkeypatch.setattr(module, "NEW_ROWS", 100)
     monkeypatch.setattr(module, "SYSTEM", "lg-vi-finite")
-    monkeypatch.setattr(module, "STARTS", 2)
 
 
 def test_it_names_the_files_it_made(small, tmp_path):

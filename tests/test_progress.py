@@ -95,8 +95,8 @@ def test_a_change_on_trial_is_named_and_what_it_comes_to_is_not_shown(
             tell(Now(step, fit | {"trial": trial}))
     assert [line.partition(", ")[2].rpartition(", ")[0] for line in capsys.readouterr().err.splitlines()] == [
         "objective -10.0000, 3 active",
-        "objective -10.0000, 3 active, trying a change",
-        "objective -10.0000, 3 active, trying a change",
+        "objective -10.0000, 3 active, trying",
+        "objective -10.0000, 3 active, trying",
         "objective -10.0000, 3 active",
     ]
 
@@ -132,8 +132,20 @@ def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
         step(Now(7))
     said = terminal.getvalue()
     assert re.search(r"500/1000\S* rows", said)
-    assert re.search(r" 7/50\S* steps objective -1,234.5678, 3 active", said)
+    assert re.search(r" 7/50\S* steps objective -1,234.6, 3 active", said)
     assert "3 active" in said
+    assert "left" in said.partition("steps")[0]
+    assert "left" not in said.rpartition("steps")[2], "a limit is no forecast"
+
+
+def test_the_line_of_a_trial_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = as_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    with stepping("fit", 200) as step:
+        step(Now(57, {"objective": -1234567.5, "active": 20.0, "trial": -2e6}))
+    assert "57/200 steps objective -1,234,567.5, 20 active, trying" in re.sub(
+        r"\x1b\[[0-9;]*m", "", terminal.getvalue()
+    )
 
 
 def test_a_bar_goes_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,8 @@ def fit(
         return OK
     from ibpdist.pipeline import fit as fit_
 
-    with _resumable(run), stepping("fit", options["steps"], quiet=quiet, verbose=verbose) as progress:
+    steps = options["steps"] or _default_steps()
+    with _resumable(run), stepping("fit", steps, quiet=quiet, verbose=verbose) as progress:
         result = fit_(store, run=run, progress=progress, **given(**options), **settings)
     return _finish(run, result, quiet)
 
@@ -155,11 +156,15 @@ def _cut_short(facts: Mapping[str, Any]) -> bool:
     """Whether a fit that could have converged met the limit that nobody chose."""
     from ibpdist.catalog import find
     from ibpdist.rules import Rule
+
+    can_converge = find(facts["system"]).rules.z is not Rule.DRAW
+    return bool(facts["stop"] == "step limit" and facts["steps"] == _default_steps() and can_converge)
+
+
+def _default_steps() -> int:
     from ibpdist.spec import FitSpec
 
-    default = FitSpec.model_fields["steps"].default
-    can_converge = find(facts["system"]).rules.z is not Rule.DRAW
-    return bool(facts["stop"] == "step limit" and facts["steps"] == default and can_converge)
+    return int(FitSpec.model_fields["steps"].default)
 
 
 @contextmanager

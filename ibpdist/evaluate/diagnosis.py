@@ -33,7 +33,10 @@ RARE, FEWEST = 0.01, 2.0
 """A feature is barely used in less than this share of the rows, or in fewer rows than this."""
 CONSTANT = 0.002
 """A feature whose variance over the rows is at most this share of its mean square is a constant."""
-SAME_ROWS, SAME_SHAPE = 0.9, 0.9
+IDLE = 2.0
+"""A feature whose part of the data, a sum of squares in units of the noise, is below explains nothing:
+its gain is half of that, in nats, before it pays for anything."""
+SAME_ROWS, SAME_SHAPE = 0.9, 0.95
 """Correlation and cosine from which two features look like one."""
 CHANCE = 0.05
 """Most pairs of random directions expected to be as close as two features of the same shape."""
@@ -85,29 +88,31 @@ class Found:
 def diagnose(described: Named, seen: Moments, truncation: int) -> xr.Dataset | None:
     """Of a fit with at most `truncation` features; None for a model whose features are not a dictionary.
 
-    Dims: feature; pairs of features are (feature, feature_). `used_up`: as many features are active as
-    were provided.
+    Dims: feature; pairs of features are (feature, feature_). `used_up`: as many features as were
+    provided are active and explain something.
     """
     found = Found.of(described)
     if found is None:
         return None
     rows, (each, together) = float(seen.rows), explained(found, seen.covariance)
     constant = found.active & is_constant(seen)
-    rare = found.active & (found.prevalence * rows < max(RARE * rows, FEWEST))
-    likely = found.active & ~constant
+    idle = found.active & ~constant & (strength(found, seen) < IDLE)
+    likely = found.active & ~constant & ~idle
+    rare = likely & (found.prevalence * rows < max(RARE * rows, FEWEST))
     correlation, cosine = correlations(seen.covariance), cosines(found.mean / np.sqrt(found.noise))
     pair = ("feature", "feature_")
     return xr.Dataset(
         {
             "explained": ("feature", each),
             "explained_together": ((), together),
-            "rare": ("feature", rare),
             "constant": ("feature", constant),
+            "idle": ("feature", idle),
+            "rare": ("feature", rare),
             "correlation": (pair, correlation),
             "cosine": (pair, cosine),
             "same_rows": (pair, pairs(correlation >= SAME_ROWS, likely)),
             "same_shape": (pair, pairs(np.abs(cosine) >= least_cosine(found.mean.shape), likely)),
-            "used_up": ((), bool(found.active.sum() >= truncation)),
+            "used_up": ((), bool((found.active & ~idle).sum() >= truncation)),
         }
     )
 
@@ -118,6 +123,13 @@ def explained(found: Found, covariance: Float) -> tuple[Float, float]:
     gram = found.mean @ found.mean.T
     each: Float = np.diagonal(covariance) * np.diagonal(gram) / whole
     return each, float((covariance * gram).sum() / whole)
+
+
+def strength(found: Found, seen: Moments) -> Float:
+    """(feature) sum of squares of y_k a_k about its mean, in units of the noise."""
+    size = (found.mean**2 / found.noise).sum(axis=1)
+    made: Float = float(seen.rows) * np.diagonal(seen.covariance) * size
+    return made
 
 
 def is_constant(seen: Moments) -> NDArray[np.bool_]:

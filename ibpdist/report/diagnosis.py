@@ -17,6 +17,7 @@ def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
     `weighted`: features have weights.
     """
     yield from _constant(np.flatnonzero(diagnosis["constant"].values))
+    yield from _idle(np.flatnonzero(diagnosis["idle"].values))
     yield from _rare(np.flatnonzero(diagnosis["rare"].values))
     yield from _same_rows(diagnosis)
     yield from _same_shape(diagnosis, weighted)
@@ -34,6 +35,12 @@ def _constant(which: Any) -> Iterator[str]:
     if len(which):
         verb = "is in every row: a constant" if len(which) == 1 else "are in every row: constants"
         yield f"{listed(which)} {verb}, which explains the mean of the data and none of its variance"
+
+
+def _idle(which: Any) -> Iterator[str]:
+    if len(which):
+        verb = "explains" if len(which) == 1 else "explain"
+        yield f"{listed(which)} {verb} nothing: a smaller K does as well"
 
 
 def _rare(which: Any) -> Iterator[str]:

@@ -6,6 +6,8 @@ import pytest
 import ibpdist as ibp
 from ibpdist.engine.tree import TreeSum
 from ibpdist.evaluate.diagnosis import (
+    IDLE,
+    SAME_SHAPE,
     Found,
     Moments,
     cosines,
@@ -14,6 +16,7 @@ from ibpdist.evaluate.diagnosis import (
     is_constant,
     least_cosine,
     moments,
+    strength,
 )
 from ibpdist.runs.result import open_result
 
@@ -77,7 +80,7 @@ def test_shares_add_up_for_features_that_occur_independently():
 
 def test_an_ordinary_fit_has_nothing_odd():
     found = diagnose(*planted(*ordinary())[:2], truncation=8)
-    for name in ("rare", "constant", "same_rows", "same_shape", "used_up"):
+    for name in ("rare", "constant", "idle", "same_rows", "same_shape", "used_up"):
         assert not found[name].values.any(), name
     assert found.sizes == {"feature": 4, "feature_": 4}
 
@@ -118,7 +121,7 @@ def test_directions_of_few_columns_are_close_by_chance():
     assert least_cosine((10, 1)) == np.inf
     assert least_cosine((10, 2)) > 0.99999
     assert least_cosine((10, 3)) > 0.998
-    assert least_cosine((10, 200)) == 0.9
+    assert least_cosine((10, 200)) == SAME_SHAPE
     rng = np.random.default_rng(3)
     least = least_cosine((6, 4))
     hits = sum(
@@ -156,12 +159,32 @@ def test_a_dense_feature_with_weights_is_no_constant():
     assert not is_constant(moments(named)).any()
 
 
+def test_features_that_explain_nothing_are_idle_and_not_counted():
+    z, dictionary = ordinary()
+    dictionary[2:] = dictionary[0] * np.array([[1e-4], [-1e-4]])
+    described, seen, _ = planted(z, dictionary)
+    found = diagnose(described, seen, truncation=4)
+    assert found["idle"].values.tolist() == [False, False, True, True]
+    for name in ("used_up", "same_shape", "rare"):
+        assert not found[name].values.any(), name
+    assert bool(diagnose(described, seen, truncation=2)["used_up"])
+
+
+def test_the_part_of_a_feature_is_counted_in_units_of_the_noise():
+    z, dictionary = ordinary()
+    described, seen, _ = planted(z, dictionary, noise=0.25)
+    y = np.outer(z[:, 1], dictionary[1])
+    expected = ((y - y.mean(0)) ** 2).sum() / 0.25
+    assert strength(Found.of(described), seen)[1] == pytest.approx(expected, rel=1e-12)
+    assert expected > IDLE
+
+
 def test_features_that_are_not_active_are_passed_over():
     z, dictionary = ordinary()
     z[:, 2:] = False
     dictionary[3] = dictionary[2]
     found = diagnose(*planted(z, dictionary)[:2], truncation=4)
-    for name in ("rare", "constant", "same_rows", "same_shape", "used_up"):
+    for name in ("rare", "constant", "idle", "same_rows", "same_shape", "used_up"):
         assert not found[name].values.any(), name
     assert found["explained"].values[2:].tolist() == [0, 0]
     assert np.isfinite(found["correlation"].values).all()

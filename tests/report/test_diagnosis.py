@@ -11,7 +11,7 @@ from ibpdist.report.diagnosis import NAMED, listed, remarks, used_up
 
 def diagnosis(features: int = 5, **marks: Any) -> xr.Dataset:
     """One in which nothing is odd but `marks`: features, or pairs with their value."""
-    names, square = ("constant", "rare"), np.zeros((features, features))
+    names, square = ("constant", "idle", "rare"), np.zeros((features, features))
     held: dict[str, Any] = {name: ("feature", np.zeros(features, bool)) for name in names}
     for name, how in (("same_rows", "correlation"), ("same_shape", "cosine")):
         alike, values = square.astype(bool), square.copy()
@@ -39,6 +39,11 @@ def test_a_constant() -> None:
 def test_features_that_are_barely_used() -> None:
     assert said(rare=[3])[0].startswith("feature 3 is barely used, in fewer than 1 % of the rows")
     assert said(rare=[2, 4])[0].startswith("features 2 and 4 are barely used")
+
+
+def test_features_that_explain_nothing() -> None:
+    assert said(idle=[1, 3]) == ["features 1 and 3 explain nothing: a smaller K does as well"]
+    assert said(idle=[1])[0].startswith("feature 1 explains nothing")
 
 
 def test_features_in_the_same_rows() -> None:

@@ -81,7 +81,7 @@ def test_a_truncation_that_is_used_up_is_no_answer(features: int, doubt: bool) -
 def diagnosed(**marks: bool) -> xr.Dataset:
     """A diagnosis of two features of which one is rare."""
     pair = ("feature", "feature_")
-    flags = {"rare": [False, True], "constant": [False, False]}
+    flags = {"rare": [False, True], "constant": [False, False], "idle": [False, False]}
     return xr.Dataset(
         {name: ("feature", values) for name, values in flags.items()}
         | {name: (pair, np.zeros((2, 2), bool)) for name in ("same_rows", "same_shape")}
