@@ -60,6 +60,11 @@ def decide(rule, log_odds, uniform):
     raise NotImplementedError("compiled only")
 
 
+def varies(weights):
+    """Whether w can be other than 1; known when the loop is compiled."""
+    raise NotImplementedError("compiled only")
+
+
 def noise_at(rule, table, k, i):
     """Entry of a table of random numbers; zero for rules that use none."""
     raise NotImplementedError("compiled only")
@@ -67,11 +72,6 @@ def noise_at(rule, table, k, i):
 
 def weight_at(weights, table, k, i):
     """E w of one entry; one where rows keep no weights."""
-    raise NotImplementedError("compiled only")
-
-
-def keep_weight(weights, table, k, i, value):
-    """Store E w of one entry, where rows keep weights."""
     raise NotImplementedError("compiled only")
 
 
@@ -165,6 +165,12 @@ def _decide_draw(rule, log_odds, uniform):
     return impl
 
 
+@overload(varies, inline="always")
+def _varies(weights):
+    found = weights.instance_class is not Unit
+    return lambda weights: found
+
+
 @overload(noise_at, inline="always")
 def _noise_at(rule, table, k, i):
     if rule.instance_class is Draw:
@@ -179,14 +185,3 @@ def _weight_at(weights, table, k, i):
         one = _float(table.dtype)(1.0)
         return lambda weights, table, k, i: one
     return lambda weights, table, k, i: table[k, i]
-
-
-@overload(keep_weight, inline="always")
-def _keep_weight(weights, table, k, i, value):
-    if weights.instance_class is Unit:
-        return lambda weights, table, k, i, value: None
-
-    def impl(weights, table, k, i, value):
-        table[k, i] = value
-
-    return impl

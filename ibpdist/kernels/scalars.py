@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import njit, types
 from numba.core.extending import intrinsic
 from numba.extending import overload
@@ -18,20 +19,32 @@ F = np.float32
 
 
 @intrinsic
-def _float_of_bits(typingctx, bits):
-    signature = types.float32(types.int32)
+def _power_of_two(typingctx, whole):
+    """2^n of a whole number n in a float32, |n| <= 126; sums of numba's small integers are wide ones."""
 
     def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], context.get_value_type(types.float32))
+        bits = ir.IntType(32)
+        raised = builder.add(builder.fptosi(args[0], bits), ir.Constant(bits, 127))
+        return builder.bitcast(builder.shl(raised, ir.Constant(bits, 23)), ir.FloatType())
 
-    return signature, codegen
+    return types.float32(types.float32), codegen
+
+
+@intrinsic
+def _nearest(typingctx, x):
+    """The nearest whole number, as a float32."""
+
+    def codegen(context, builder, signature, args):
+        return builder.call(builder.module.declare_intrinsic("llvm.rint", [ir.FloatType()]), args)
+
+    return types.float32(types.float32), codegen
 
 
 @njit(inline="always")
 def _exp32(x):
     """Cephes-style reduction x = n log 2 + r, |r| <= log(2)/2, and a polynomial in r."""
     x = max(x, F(-60.0))
-    n = F(math.floor(x * F(1.4426950408889634) + F(0.5)))
+    n: Any = _nearest(x * F(1.4426950408889634))  # type: ignore[call-arg]
     r = (x - n * F(0.693359375)) + n * F(2.12194440054690581e-4)
     p = F(1.9875691500e-4)
     p = p * r + F(1.3981999507e-3)
@@ -39,22 +52,23 @@ def _exp32(x):
     p = p * r + F(4.1665795894e-2)
     p = p * r + F(1.6666665459e-1)
     p = p * r + F(5.0000001201e-1)
-    power: Any = _float_of_bits((np.int32(n) + np.int32(127)) << np.int32(23))  # type: ignore[call-arg]
+    power: Any = _power_of_two(n)  # type: ignore[call-arg]
     return ((p * r) * r + r + F(1.0)) * power
 
 
 @njit(inline="always")
 def _log1p32(x):
-    """log(1 + x) = 2 atanh(s), s = x / (2 + x) <= 1/3, by its series."""
-    s = x / (F(2.0) + x)
-    t = s * s
-    p = F(2 / 13)
-    p = p * t + F(2 / 11)
-    p = p * t + F(2 / 9)
-    p = p * t + F(2 / 7)
-    p = p * t + F(2 / 5)
-    p = p * t + F(2 / 3)
-    return s * (p * t + F(2.0))
+    """x p(x), with p the polynomial of degree 8 nearest to log(1 + x) / x, within 4e-8 relative."""
+    p = F(4.6783266886e-3)
+    p = p * x - F(2.7277823347e-2)
+    p = p * x + F(7.4559090463e-2)
+    p = p * x - F(1.3344418977e-1)
+    p = p * x + F(1.8948877807e-1)
+    p = p * x - F(2.4799423786e-1)
+    p = p * x + F(3.3312864802e-1)
+    p = p * x - F(4.9999133941e-1)
+    p = p * x + F(9.9999993426e-1)
+    return x * p
 
 
 def exp_negative(x):
