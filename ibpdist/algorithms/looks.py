@@ -37,7 +37,8 @@ class CovarianceAnswer:
 class SampleQuestion:
     """A share of the rows, in units `unit`, on a `basis`; as they are when that is empty.
 
-    `noise` and `signal` are what the asker knows of the components.
+    `noise` and `signal` are what the asker knows of the components; `capped` is 1 when there are more
+    than it could take.
     """
 
     centre: Array = dims("column")
@@ -45,6 +46,7 @@ class SampleQuestion:
     basis: Array = dims("column component")
     noise: Array = dims()
     signal: Array = dims("source")
+    capped: Array = dims()
     share: Array = dims()
 
 
@@ -81,5 +83,12 @@ def sample(survey: Survey, rows: int) -> SampleQuestion:
     """About so many whole rows."""
     columns = survey.cells.size
     share = np.asarray(min(1.0, rows / max(float(survey.rows), 1.0)))
-    nothing = np.zeros((columns, 0))
-    return SampleQuestion(mean(survey), np.ones(columns), nothing, np.zeros(()), np.zeros(0), share)
+    return SampleQuestion(
+        centre=mean(survey),
+        unit=np.ones(columns),
+        basis=np.zeros((columns, 0)),
+        noise=np.zeros(()),
+        signal=np.zeros(0),
+        capped=np.zeros(()),
+        share=share,
+    )

@@ -63,7 +63,8 @@ class Spectral:
         rng, size = draws.generator("spectral"), len(question.signal)
         y = (x[:, :size] / np.sqrt(question.signal)).T
         coarse = Coarse(model, features, x, rng)
-        columns = [found.z for found in candidates(y, question.noise / question.signal, rng, features)]
+        room = size if question.capped else size + 1
+        columns = [found.z for found in candidates(y, question.noise / question.signal, rng, room)]
         fits = [coarse.fit(z) for z in columns or [np.zeros((0, len(x)))]]
         best = max(fits, key=lambda fit: fit.objective)
         return whole(model, features, survey, question, best.params, draws)
@@ -90,6 +91,7 @@ class Spectral:
             basis=np.column_stack([vectors, *extra]) if extra or vectors.size else np.eye(unit.size)[:, :1],
             noise=np.asarray(spectrum.noise),
             signal=spectrum.signal,
+            capped=np.asarray(int(spectrum.capped)),
             share=np.asarray(min(1.0, SAMPLE / max(rows, 1))),
         )
 
