@@ -5,13 +5,22 @@ Losing any of it costs time, never a result.
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from ibpdist.algorithms._base import Local
 from ibpdist.data._base import Chunk, Source
-from ibpdist.errors import StorageError
+from ibpdist.data.codec import crc32c
 from ibpdist.runs import records
+from ibpdist.structs import Array, pack, unpack
+
+ALIGNED = 16
 
 
 class PinnedData:
@@ -56,27 +65,79 @@ class InMemory:
         self._states[chunk] = (step, state)
 
 
+@dataclass(frozen=True)
+class Spilled:
+    """What a process remembers of a row state that is in a file."""
+
+    step: int
+    outline: Mapping[str, Any]
+    arrays: Mapping[str, tuple[str, tuple[int, ...]]]
+    """dtype and shape of the arrays of the record, in the order in which they lie in the file."""
+    size: int
+    total: int
+
+    def unpack(self, content: bytes) -> Local:
+        """The record; its arrays are read-only views of the content."""
+        made, at = {}, 0
+        for name, (dtype, shape) in self.arrays.items():
+            count = math.prod(shape)
+            made[name] = np.frombuffer(content, dtype, count, at).reshape(shape)
+            at += made[name].nbytes + _gap(made[name])
+        return unpack(self.outline, made)
+
+
 class InFiles:
-    """Row states in local files, for when memory is short; a file that is not whole is a miss."""
+    """Row states in local files, for when memory is short; a file that is not whole is a miss.
+
+    A file holds the bare bytes of the arrays and is overwritten in place, so that it stays in the pages
+    of the system. What they mean and their check sum are known to this process only, like the files.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._steps: dict[int, int] = {}
+        self._held: dict[int, Spilled] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, chunk: int) -> tuple[int, Local] | None:
-        if chunk not in self._steps:
+        held = self._held.get(chunk)
+        if held is None:
             return None
         try:
-            held = records.read(self._file(chunk), f"{chunk}@{self._steps[chunk]}")
-        except StorageError:
+            with self._file(chunk).open("rb", buffering=0) as file:
+                content = file.read(held.size + 1)
+        except OSError:
             return None
-        return self._steps[chunk], held
+        if len(content) != held.size or crc32c(content) != held.total:
+            return None
+        return held.step, held.unpack(content)
 
     def put(self, chunk: int, step: int, state: Local) -> None:
-        self._steps.pop(chunk, None)
-        records.write(self._file(chunk), {f"{chunk}@{step}": state}, durable=False)
-        self._steps[chunk] = step
+        self._held.pop(chunk, None)
+        outline, arrays = pack(state)
+        content = b"".join(
+            part for array in arrays.values() for part in (array.tobytes(), bytes(_gap(array)))
+        )
+        with records.storage_errors(self._file(chunk)):
+            _overwrite(self._file(chunk), content)
+        known = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
+        self._held[chunk] = Spilled(step, outline, known, len(content), crc32c(content))
 
     def _file(self, chunk: int) -> Path:
-        return self._folder / f"{chunk}.rec"
+        return self._folder / f"{chunk}.state"
+
+
+def _gap(array: Array) -> int:
+    """Bytes behind an array that let the next one begin where the processor likes it."""
+    return -array.nbytes % ALIGNED
+
+
+def _overwrite(path: Path, content: bytes) -> None:
+    """Give a file this content, keeping its pages."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(handle, left) :]
+        os.ftruncate(handle, len(content))
+    finally:
+        os.close(handle)

@@ -78,7 +78,7 @@ class Entries:
     def take(self, rows: Rows) -> Entries:
         """Contiguous copies for some rows: long runs that the processor can foresee, unlike strips."""
         tables = (self.z0, self.w0, self.uniform, self.normal)
-        z0, w0, uniform, normal = (np.ascontiguousarray(t[:, rows]) for t in tables)
+        z0, w0, uniform, normal = (np.array(t[:, rows], order="C") for t in tables)
         return Entries(z0, w0, np.empty_like(z0), np.empty_like(w0), uniform, normal)
 
     def put(self, rows: Rows, part: Entries) -> None:

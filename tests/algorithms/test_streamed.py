@@ -65,7 +65,7 @@ def test_the_objective_rises_within_a_chunk():
     x, _ = rows_of(120)
     first, second = chunked(x, 60)
     algorithm = plain("lg-vi-infinite", 4)
-    ((_, carry, _),) = stream(Streamed(algorithm, first=20), [first], seed=1)
+    ((_, carry, _),) = stream(Streamed(algorithm, first=1), [first], seed=1)
     levels = [
         next(stream(Streamed(algorithm, turns=turns), [second], seed=1, carry=carry))[2]["objective"]
         for turns in range(1, 9)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from ibpdist.engine.memo import InFiles, InMemory, PinnedData
+from ibpdist.errors import StorageError
+from ibpdist.observations._base import RowState
 from tests.support.toy import ToyLocal, blobs
 
 
@@ -73,16 +75,64 @@ def test_newest_state_of_each_chunk(memo):
     assert memo.get(1) is None
 
 
-def test_a_deleted_or_damaged_file_is_a_miss(tmp_path):
+DAMAGE = {
+    "a flipped bit at the end": lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]),
+    "a flipped bit in the middle": lambda raw: raw[:40] + bytes([raw[40] ^ 128]) + raw[41:],
+    "two values exchanged": lambda raw: raw[8:16] + raw[:8] + raw[16:],
+    "cut short": lambda raw: raw[:-16],
+    "too long": lambda raw: raw + bytes(1),
+    "empty": lambda raw: b"",
+    "zeros, as after a loss of power": lambda raw: bytes(len(raw)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_is_a_miss(tmp_path, damage):
+    memo = InFiles(tmp_path)
+    memo.put(0, 1, ToyLocal(np.random.default_rng(1).random((4, 3))))
+    path = tmp_path / "0.state"
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    assert memo.get(0) is None
+
+
+def test_a_deleted_file_is_a_miss_until_it_is_written_again(tmp_path):
     memo = InFiles(tmp_path)
     memo.put(0, 1, state(1.0))
-    memo.put(1, 1, state(1.0))
-    (tmp_path / "0.rec").unlink()
-    raw = bytearray((tmp_path / "1.rec").read_bytes())
-    raw[-1] ^= 1
-    (tmp_path / "1.rec").write_bytes(raw)
+    (tmp_path / "0.state").unlink()
     assert memo.get(0) is None
-    assert memo.get(1) is None
+    memo.put(0, 2, state(2.0))
+    assert memo.get(0)[0] == 2
+
+
+def test_a_record_of_several_arrays_of_any_shape(tmp_path):
+    """Odd sizes, none at all, several types: the same values, each array where the processor likes it."""
+    memo, rng = InFiles(tmp_path), np.random.default_rng(2)
+    for rows, width, dtype in [(5, 0, np.float32), (7, 3, np.float64), (0, 0, np.float32)]:
+        z, w = rng.random((3, rows)).astype(dtype), rng.random((width, rows)).astype(dtype)
+        memo.put(0, rows, RowState(ids=np.arange(3), z=z, w=w))
+        step, held = memo.get(0)
+        assert step == rows
+        for found, given in ((held.ids, np.arange(3)), (held.z, z), (held.w, w)):
+            assert found.dtype == given.dtype
+            assert found.flags.aligned
+            np.testing.assert_array_equal(found, given)
+
+
+def test_a_shorter_state_replaces_a_longer_one(tmp_path):
+    memo = InFiles(tmp_path)
+    memo.put(0, 1, ToyLocal(np.ones((40, 3))))
+    memo.put(0, 2, ToyLocal(np.zeros((2, 3))))
+    assert memo.get(0)[1].share.shape == (2, 3)
+
+
+def test_what_cannot_be_written_names_the_file_and_is_forgotten(tmp_path):
+    memo = InFiles(tmp_path)
+    memo.put(0, 1, state(1.0))
+    (tmp_path / "0.state").unlink()
+    (tmp_path / "0.state").mkdir()
+    with pytest.raises(StorageError, match=r"0\.state: Is a directory"):
+        memo.put(0, 2, state(2.0))
+    assert memo.get(0) is None
 
 
 def test_the_file_of_another_step_is_a_miss(tmp_path):
