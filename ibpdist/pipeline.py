@@ -65,11 +65,26 @@ def fit(
 ) -> xr.DataTree:
     """Fit a system of the catalog with K features to data; the result is an xarray tree.
 
-    `run` is a directory in which the fit is kept and from which it can be resumed; without one
-    nothing is left on disk. `start` is a run or result whose parameters to begin with. Where it
-    runs (`workers` local processes, `serial`, a Dask `scheduler`) does not change the bits;
-    `memory` limits a process in bytes, `cache` the data it keeps. `settings` are those of the
-    system, `progress` is called with each step.
+    data: an array, DataFrame, DataArray, or the path of a dataset; NaN cells are missing.
+    system: a name of `ibp.SYSTEMS`.
+    K: how many features to provide.
+    run: a directory that keeps the fit and from which it can be resumed; else nothing stays on disk.
+    seed: decides all that is random.
+    steps: the most steps that are made.
+    rtol: the relative gain of the objective below which a fit has converged.
+    inner: sweeps over the features in a step.
+    restarts: starts, of which the one with the best objective is the result.
+    holdout: share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
+    checkpoint: steps from one checkpoint of a run to the next.
+    start: a run or result whose parameters to begin with.
+    workers: local processes. Where a fit runs does not change its bits.
+    serial: True to stay in this process.
+    scheduler: the address of a Dask cluster to use.
+    memory: the limit of a process in bytes.
+    cache: bytes of data that a process may keep in memory.
+    overwrite: True to replace what is at `run`.
+    progress: is called with each step.
+    **settings: those of the system, such as noise="column" or mass=5.
     """
     given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
     given |= {"checkpoint": checkpoint}

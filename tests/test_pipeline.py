@@ -389,7 +389,7 @@ def test_killed_and_resumed_from_outside(tmp_path, source, workers):
     process.send_signal(signal.SIGKILL)
     process.wait(30)
     assert 17 <= len(objectives(run)) < 40
-    with pytest.raises(OutputInUse, match="exists; go on with it"):
+    with pytest.raises(OutputInUse, match="exists already: resume it"):
         fit(tmp_path / "data.zarr", run=run, **options)
     assert_same(plain, ibp.resume(run))
     assert objectives(run) == objectives(tmp_path / "plain")

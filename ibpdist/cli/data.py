@@ -9,6 +9,7 @@ import click
 
 from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk
 from ibpdist.progress import counting
+from ibpdist.words import counted
 
 VARIANCE = click.FloatRange(min=0, min_open=True)
 
@@ -40,7 +41,7 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     with counting("synth", quiet=quiet) as progress:
         synthesise(kind, store, progress=progress, **given(**options))
     if not quiet:
-        click.echo(f"{store}: {options['rows']:,} rows of {kind}")
+        click.echo(f"{store}: {counted(options['rows'], 'row')} of {kind}")
 
 
 @click.command()
@@ -81,5 +82,5 @@ def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any
     for warning in report.warnings:
         click.echo(f"ibpdist: warning: {warning}", err=True)
     if not quiet:
-        missing = f", {report.missing:,} cells missing" if report.missing else ""
-        click.echo(f"{store}: {report.rows:,} rows x {report.columns:,} columns{missing}")
+        missing = f", {counted(report.missing, 'cell')} missing" if report.missing else ""
+        click.echo(f"{store}: {counted(report.rows, 'row')} x {counted(report.columns, 'column')}{missing}")

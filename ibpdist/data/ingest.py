@@ -131,4 +131,5 @@ def _refuse_inside(source: Any, target: Path) -> None:
     if isinstance(source, str | Path) and Path(source).exists():
         origin, made = Path(source).resolve(), target.resolve()
         if made == origin or origin in made.parents:
-            raise UsageError(f"{target}: lies inside the input {origin.name}: choose a place outside it")
+            what = "is the input itself" if made == origin else f"lies inside the input {origin.name}"
+            raise UsageError(f"{target}: {what}: choose a place outside it")

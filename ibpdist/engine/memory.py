@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ibpdist.data._base import Source
 from ibpdist.errors import UsageError
+from ibpdist.words import size
 
 BASE = 256 << 20
 CHUNKS = 3
@@ -31,7 +32,7 @@ class Plan:
 
     def __str__(self) -> str:
         parts = {"base": self.base, "chunks": self.chunks, "sums": self.sums, "cache": self.cache}
-        said = [f"{name} {size / 2**20:,.0f} MB" for name, size in parts.items() if size >= 2**20]
+        said = [f"{name} {size(number)}" for name, number in parts.items() if number >= 2**20]
         where = "in files" if self.spill else "in memory"
         return f"memory of a process: {', '.join(said)}, row state {self.state / 2**20:,.1f} MB {where}"
 
@@ -74,6 +75,4 @@ def _refuse(limit: int, need: int, row: int, room: int) -> None:
         if rows > 0
         else "use fewer processes or fewer features"
     )
-    raise UsageError(
-        f"a process needs {need / 2**20:,.0f} MB but may use {USABLE:.0%} of {limit / 2**20:,.0f} MB; {way}"
-    )
+    raise UsageError(f"a process needs {size(need)} but may use {USABLE:.0%} of {size(limit)}; {way}")

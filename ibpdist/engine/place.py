@@ -69,6 +69,8 @@ def place_for(
         raise UsageError("workers, serial and scheduler exclude each other; give one of them")
     if workers is not None and workers < 1:
         raise UsageError(f"workers is {workers}: expected 1 or more")
+    if memory is not None and memory < 1:
+        raise UsageError(f"memory is {memory}: expected 1 byte or more, such as 1GB")
     if scheduler:
         refuse_open(scheduler)
         return Place(0, scheduler, memory, cache)

@@ -141,7 +141,7 @@ def _make_room(path: Path, overwrite: bool) -> None:
     if present - _BEGINNINGS and not is_run(path):
         raise OutputInUse(f"{path}: exists and is not a run; choose another place")
     if is_run(path) and not overwrite:
-        raise OutputInUse(f"{path}: exists; go on with it with resume, or allow it to be overwritten")
+        raise OutputInUse(f"{path}: exists already: resume it, choose another place or pass --overwrite")
     (path / "run.json").unlink(missing_ok=True)  # first: what is left is then no run
     for entry in path.iterdir():
         if entry.name == "lock":

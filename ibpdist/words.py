@@ -1,0 +1,16 @@
+"""Numbers in sentences."""
+
+from __future__ import annotations
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 row, 2,000 rows."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(number: int) -> str:
+    """Bytes as a person says them: 3 bytes, 1 KB, 2,048 MB."""
+    for unit, factor in (("MB", 1 << 20), ("KB", 1 << 10)):
+        if number >= factor:
+            return f"{number / factor:,.0f} {unit}"
+    return counted(number, "byte")
