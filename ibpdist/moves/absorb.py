@@ -36,7 +36,7 @@ CELLS = {1: (0, 3), -1: (1, 2)}
 
 def propose(situation: Situation, rng: np.random.Generator) -> Proposal | None:
     """The most promising absorption; after refusals the next one."""
-    if not situation.turnable:
+    if not situation.turnable or not situation.params.observation.mean.any():
         return None
     found = (situation.evaluate(edit) for edit in edits(situation))
     better = sorted((o for o in found if o.objective > situation.objective), key=lambda o: -o.objective)

@@ -27,10 +27,11 @@ def candidates(situation: Situation, most: int = TRIALS) -> Index:
     """Places of the features that explain least: the loss by deletion, and what the pattern costs.
 
     A feature pays N H(prevalence) for its pattern; what is lost without it and this price is
-    what it explains (starts.md 2 F). None where only one feature is left.
+    what it explains (starts.md 2 F). None where only one feature is left,
+    or no row was met.
     """
     entries, rows = situation.sums.entries, float(situation.sums.observation.rows)
-    if len(entries.on) < 2:
+    if len(entries.on) < 2 or not rows:
         return np.zeros(0, np.intp)
     explained = rows * pattern_cost(entries.on / rows) - delete.gains(
         situation.model, situation.params, situation.sums

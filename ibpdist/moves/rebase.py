@@ -39,7 +39,7 @@ class Columns:
 
 def propose(situation: Situation, rng: np.random.Generator) -> Proposal | None:
     """The basis of least entropy, oriented anew, if it is not the present one."""
-    if not situation.turnable:
+    if not situation.turnable or not rows_seen(situation.params, situation.sums).any():
         return None
     constant = constant_at(situation)
     kept = [] if constant == OFF else [constant]

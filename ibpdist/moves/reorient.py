@@ -118,8 +118,7 @@ class Search:
 
     def _evaluate(self, chosen: Set, constant: bool) -> float:
         situation, size = self.situation, len(chosen) + constant
-        capacity = situation.model.prior.capacity(situation.params.prior)
-        if size == 0 or (capacity is not None and size > capacity):
+        if size == 0 or size - len(situation.params.ids) > max(situation.room, 0):
             return -np.inf
         if self._is_present(chosen, constant):
             return situation.reached

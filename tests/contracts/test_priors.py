@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ibpdist.errors import UsageError
 from ibpdist.priors._base import PriorSums
 from ibpdist.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.priors.stick_breaking import StickBreaking
@@ -212,3 +213,23 @@ def test_mean_number_of_features_of_a_row():
     ):
         number = np.array([prior.sample(features, rng).sum() for _ in range(4000)])
         assert abs(number.mean() - expected) < 4 * number.std() / np.sqrt(4000)
+
+
+@every
+@pytest.mark.parametrize("features", [1, 3, 5])
+def test_another_number_of_features_begins_before_any_data(name, features):
+    """The same model: its mass stays, and so does the number of features that it can have."""
+    prior = PRIORS[name]
+    was = fitted(prior)
+    made = prior.resized(was, features)
+    assert made.tau.shape == (features, 2)
+    assert float(made.mass) == float(was.mass)
+    assert prior.capacity(made) == prior.capacity(was) == (5 if name.startswith("finite") else None)
+    given = sums(ON[:features])
+    solved = prior.update(made, given, Rule.MEAN, np.random.default_rng(0))
+    assert total(prior, solved, given) >= total(prior, made, given)
+    if prior.capacity(was) == 5:
+        with pytest.raises(UsageError, match="6 features: expected at most 5"):
+            prior.resized(was, 6)
+    else:
+        assert prior.resized(was, 6).tau.shape == (6, 2)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ibpdist.moves._base import LEAST_GAIN, Proposal, exact, pattern_cost
+from ibpdist.moves import absorb, birth, delete, order, rebase, reorient
+from ibpdist.moves._base import LEAST_GAIN, Proposal, Residuals, exact, pattern_cost
 from ibpdist.moves.edit import Edit
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, masked, planted, settled
@@ -66,6 +67,28 @@ def test_what_can_be_turned():
     assert not small(weights="normal").situation.turnable
     assert not fitted(Case(missing="latent"), full, seen, steps=2).situation.turnable
     assert fitted(Case(missing="latent"), x, None, steps=2).situation.turnable, "nothing was filled"
+
+
+@pytest.mark.parametrize("move", [absorb, delete, order, rebase, reorient])
+@pytest.mark.parametrize("what", ["no rows", "zeros", "ones", "one row"])
+@pytest.mark.parametrize("prior", ["finite", "sticks"])
+def test_odd_data_are_no_trouble(move, what, prior):
+    rows = {"no rows": 0, "one row": 1}.get(what, 20)
+    x = np.full((rows, 4), 0.0 if what == "zeros" else 1.0)
+    s = fitted(Case(prior=prior), x, features=3, steps=2).situation
+    found = move.propose(s, np.random.default_rng(0))
+    if found is not None:
+        assert np.isfinite(found.params.observation.mean).all()
+        assert len(found.params.ids) >= 1
+
+
+@pytest.mark.parametrize("what", ["zeros", "ones", "one row"])
+def test_odd_residuals_are_no_trouble(what):
+    rows = 1 if what == "one row" else 20
+    s = small().situation
+    left = Residuals(np.full((rows, 6), 0.0 if what == "zeros" else 1.0), 1.0)
+    found = birth.propose(replace(s, residuals=left), np.random.default_rng(0))
+    assert found is None or np.isfinite(found.params.observation.mean).all()
 
 
 def test_the_cost_of_a_pattern_is_its_entropy():
