@@ -41,6 +41,10 @@ class Draws:
         normal: NDArray[np.float64] = ndtri(self.uniform(purpose, start, rows, width))
         return normal
 
+    def key(self, purpose: str) -> NDArray[np.uint64]:
+        """Two words for kernels that make their own numbers (kernels/philox.py)."""
+        return self._sequence(purpose).generate_state(2).astype(np.uint64)
+
     def _sequence(self, purpose: str) -> np.random.SeedSequence:
         name = zlib.crc32(purpose.encode())
         return np.random.SeedSequence(self.seed, spawn_key=(name, self.chain, self.step))

@@ -7,7 +7,7 @@ cells that the fit did not see are hidden, all others visible.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import Run, labels_of, predictor_of, result_of, source_of, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
+from ibpdist.evaluate.rownoise import EVEN, UNEVEN, RowNoise
 from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
+from ibpdist.evaluate.sequential import closed, everywhere, sequential
 from ibpdist.progress import Count
 from ibpdist.runs import scores
 
@@ -35,6 +37,8 @@ NEGLIGIBLE = 1e-3
 """Expected number of idle features in a row that may be left out; it bounds what they add to its evidence."""
 
 Mask = NDArray[np.bool_]
+Estimate = Callable[[Predictor, NDArray[Any], Mask, Mask, Sampling, int], tuple[Sampled, Sampled]]
+"""Scores of rows, with the mean of the dictionary and with its variance."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,13 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A predictor and how its patterns of features are summed."""
+    """A predictor, how its patterns of features are summed, and how much noisier rows can be."""
 
     of: Predictor
-    exact: bool
+    estimate: Estimate
     words: str
     plan: Sampling
+    row_noise: RowNoise
 
     def __call__(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
         """Scores of rows, plug-in and with variance; rows that hide nothing score zero."""
@@ -65,11 +70,12 @@ class Scorer:
 
     def _some(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
         rows = x.astype(float)
-        if not self.exact:
-            return sampled(self.of, rows, visible, hidden, self.plan, start)
-        zero = np.zeros(len(rows))
-        plug, full = (exact(of, rows, visible, hidden) for of in (self.of.plug_in(), self.of))
-        return Sampled(plug, zero), Sampled(full, zero)
+        parts = [
+            self.estimate(replace(self.of, extra=level), rows, visible, hidden, self.plan, start)
+            for level in self.row_noise.levels
+        ]
+        plug, full = (self.row_noise.mixed([part[i] for part in parts]) for i in (0, 1))
+        return plug, full
 
 
 def evaluate(
@@ -79,6 +85,7 @@ def evaluate(
     visible: ArrayLike = "even",
     chains: int = 8,
     draws: int = 25,
+    uneven: bool | None = None,
     seed: int = 0,
     workers: int | None = None,
     serial: bool | None = None,
@@ -90,8 +97,9 @@ def evaluate(
     `visible` is "even", "odd", one flag a column, or "fitted" when `data` are those of the fit:
     then the cells that it saw. The result has, by `estimate`, the score in nats per hidden
     cell, its Monte Carlo error (zero when patterns are enumerated), and the same for each row.
-    `workers` are threads. `summary` puts a score in words. A `run` on disk keeps the score, without
-    that of each row: `show` prints it, and its result has it under `heldout`.
+    With `uneven` rows may be noisier than others (rownoise.py); unless told otherwise they may where
+    features have weights. `workers` are threads. `summary` puts a score in words. A `run` on disk keeps
+    the score, without that of each row: `show` prints it, and its result has it under `heldout`.
     """
     result = result_of(run)
     of = predictor_of(result)
@@ -103,7 +111,8 @@ def evaluate(
             columns_visible(visible, len(of.noise)),
         )
     threads = threads_for(source, workers, serial, scheduler)
-    scored = score(of, source, protocol, Sampling(chains, draws, seed), threads=threads, progress=progress)
+    plan = Sampling(chains, draws, seed)
+    scored = score(of, source, protocol, plan, uneven=uneven, threads=threads, progress=progress)
     if not isinstance(run, xr.DataTree):
         scores.keep(run, scored, _name(result, data), source.fingerprint)
     return scored
@@ -115,7 +124,7 @@ def evaluate_truth(data: Dataset | str, *, visible: ArrayLike = "even", seed: in
     named = {"mean": "dictionary", "prevalence": "prevalence", "noise": "noise"}
     planted = {name: stored(store, kept) for name, kept in named.items()}
     truth = predictor(planted, str(store.attributes["weights"]))
-    return score(truth, store, columns_visible(visible, store.columns), Sampling(seed=seed))
+    return score(truth, store, columns_visible(visible, store.columns), Sampling(seed=seed), uneven=False)
 
 
 def score(
@@ -124,11 +133,12 @@ def score(
     protocol: Protocol,
     plan: Sampling | None = None,
     *,
+    uneven: bool | None = None,
     threads: int = 1,
     progress: Count | None = None,
 ) -> xr.Dataset:
     """Score a predictor on the rows of a source."""
-    scorer, cells, parts = scorer_of(of, plan or Sampling()), [], []
+    scorer, cells, parts = scorer_of(of, plan or Sampling(), uneven), [], []
 
     def one(index: int) -> tuple[NDArray[np.int_], tuple[Sampled, Sampled]]:
         chunk = source.read(index)
@@ -166,8 +176,25 @@ def columns_visible(visible: ArrayLike, columns: int) -> Protocol:
     return Protocol(cells, words)
 
 
-def scorer_of(of: Predictor, plan: Sampling) -> Scorer:
-    """Enumerate when there are few features, without idle ones if they cannot matter; else draw."""
+def enumerated(
+    of: Predictor, x: NDArray[Any], visible: Mask, hidden: Mask, plan: Sampling, start: int
+) -> tuple[Sampled, Sampled]:
+    """Plug-in and with variance, summed over all patterns of features."""
+    zero = np.zeros(len(x))
+    plug, full = (exact(one, x, visible, hidden) for one in (of.plug_in(), of))
+    return Sampled(plug, zero), Sampled(full, zero)
+
+
+def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scorer:
+    """Enumerate when there are few features, without idle ones if they cannot matter; else draw.
+
+    Rows may be noisier than others (`uneven`) where features have weights, unless told otherwise.
+    """
+    noisy = of.weights == "normal" if uneven is None else uneven
+    row_noise = UNEVEN if noisy else EVEN
+    if everywhere(of):
+        words = f"exact, every row has all of {of.features} features"
+        return Scorer(of, closed, words + _told(row_noise), plan, row_noise)
     dropped = ""
     if not enumerable(of):
         idle = ~of.active
@@ -176,9 +203,18 @@ def scorer_of(of: Predictor, plan: Sampling) -> Scorer:
             dropped = f", without {int(idle.sum())} idle features ({mass:.1g} expected in a row)"
             of = of.select(np.flatnonzero(of.active))
     if enumerable(of):
-        return Scorer(of, True, f"exact over {2**of.features:,} patterns of features{dropped}", plan)
-    words = f"{plan.chains} annealed chains of {plan.draws} draws a row, {of.features} features{dropped}"
-    return Scorer(of, False, words, plan)
+        words = f"exact over {2**of.features:,} patterns of features{dropped}"
+        return Scorer(of, enumerated, words + _told(row_noise), plan, row_noise)
+    estimate, words = {
+        "normal": (sequential, f"{plan.chains} annealed chains a row, from left to right"),
+        "unit": (sampled, f"{plan.chains} annealed chains of {plan.draws} draws a row"),
+    }[of.weights]
+    words = f"{words}, {of.features} features{dropped}"
+    return Scorer(of, estimate, words + _told(row_noise), plan, row_noise)
+
+
+def _told(row_noise: RowNoise) -> str:
+    return f", rows at {len(row_noise.levels)} levels of noise" if len(row_noise.levels) > 1 else ""
 
 
 def summary(scored: xr.Dataset) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit
+from scipy.special import expit, log_expit
 
 from ibpdist.errors import UsageError
 
@@ -28,7 +28,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 LOG_2PI = float(np.log(2 * np.pi))
-_CERTAIN = 500.0
+CERTAIN = 500.0
 """Log odds beyond which a feature is taken as certain; keeps 0 x inf out of sums."""
 
 
@@ -38,6 +38,8 @@ class Predictor:
 
     `mean` (feature, column), `basis` (group, feature, rank) and `spectrum` (group, rank) as in
     observations/dictionary.py, `noise` and `group` (column), `log_odds` and `active` (feature).
+    `unit` (column) is the variance of the columns, `extra` what cells of a row have of it as noise
+    beside their own (rownoise.py).
     """
 
     mean: Matrix
@@ -48,10 +50,27 @@ class Predictor:
     log_odds: Vector
     active: NDArray[np.bool_]
     weights: str = "unit"
+    unit: Vector | None = None
+    extra: float = 0.0
 
     @property
     def features(self) -> int:
         return len(self.log_odds)
+
+    @property
+    def cell_noise(self) -> Vector:
+        """(column) noise of the cells of a row."""
+        if not self.extra:
+            return self.noise
+        unit = self._variance_of_columns() if self.unit is None else self.unit
+        return self.noise + self.extra * unit
+
+    def _variance_of_columns(self) -> Vector:
+        """(column) as the model has it: E x^2 with weights, Var x without."""
+        chance = expit(self.log_odds)
+        share = chance if self.weights == "normal" else chance * (1 - chance)
+        made: Vector = self.noise + share @ self.mean**2 + chance @ self.variances()
+        return made
 
     def select(self, keep: NDArray[np.intp]) -> Predictor:
         """The predictor without the other features: q(A) marginalised, their z set to zero."""
@@ -69,7 +88,7 @@ class Predictor:
 
     def log_prior(self, z: Matrix) -> Vector:
         """(pattern,) log p(z) of patterns (pattern, feature)."""
-        odds = np.clip(self.log_odds, -_CERTAIN, _CERTAIN)
+        odds = np.clip(self.log_odds, -CERTAIN, CERTAIN)
         total: Vector = z @ log_expit(odds) + (1 - z) @ log_expit(-odds)
         return total
 
@@ -104,7 +123,11 @@ def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
     noise = np.broadcast_to(np.asarray(params["noise"], dtype=float), columns).copy()
     basis, spectrum, group = _covariance(params, mean, noise)
     active = np.asarray(params.get("active", np.ones(features)), dtype=bool)
-    return Predictor(mean, basis, spectrum, noise, group, _odds(params, features), active, weights)
+    unit = np.asarray(params["spread"], dtype=float) if "spread" in params else None
+    if unit is not None:
+        # Columns that hardly vary in the rows of the fit may vary in others.
+        unit = np.maximum(unit, np.median(unit))
+    return Predictor(mean, basis, spectrum, noise, group, _odds(params, features), active, weights, unit)
 
 
 class Density(Protocol):
@@ -140,7 +163,7 @@ class UnitDensity:
         return made
 
     def _moments(self, z: Matrix) -> tuple[Matrix, Matrix]:
-        return z @ self.of.mean, self.of.noise + self.of.variance(z)
+        return z @ self.of.mean, self.of.cell_noise + self.of.variance(z)
 
 
 class NormalDensity:
@@ -162,7 +185,7 @@ class NormalDensity:
 
     def _one(self, x: Matrix, cells: Matrix, pattern: Vector) -> Vector:
         on = pattern > 0
-        psi, dictionary = self.of.noise + pattern @ self._variances, self.of.mean[on]
+        psi, dictionary = self.of.cell_noise + pattern @ self._variances, self.of.mean[on]
         k = len(dictionary)
         pairs = (dictionary[:, None] * dictionary[None]).reshape(k * k, len(psi))
         inner = np.eye(k) + ((cells / psi) @ pairs.T).reshape(len(cells), k, k)
@@ -177,7 +200,7 @@ class NormalDensity:
     def each(self, x: Matrix, cells: Matrix, z: Matrix) -> Vector:
         width = int(z.sum(1).max(initial=0))
         order = np.argsort(-z, axis=1, kind="stable")[:, :width]
-        psi = self.of.noise + z @ self._variances
+        psi = self.of.cell_noise + z @ self._variances
         dictionary = self.of.mean[order] * np.take_along_axis(z, order, 1)[:, :, None]
         scaled = dictionary * (cells / psi)[:, None, :]
         inner = np.eye(width) + scaled @ dictionary.transpose(0, 2, 1)

@@ -137,7 +137,7 @@ class Chain:
     @staticmethod
     def of(of: Predictor, cells: Cells) -> Chain:
         masks, mask = np.unique(cells.visible, axis=0, return_inverse=True)
-        scaled = of.mean / of.noise
+        scaled = of.mean / of.cell_noise
         gram = np.array([(scaled * m) @ of.mean.T for m in masks])
         return Chain(of.log_odds, of.weights, cells.x_visible @ scaled.T, gram, mask.ravel())
 

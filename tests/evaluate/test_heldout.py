@@ -1,5 +1,7 @@
 """The held-out score: protocols, the score of the truth, and what is refused."""
 
+from dataclasses import replace as changed
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -12,9 +14,19 @@ from ibpdist.data.synthetic import synthesise, synthetic
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import predictor_of
-from ibpdist.evaluate.heldout import columns_visible, evaluate, evaluate_truth, score, scorer_of, summary
+from ibpdist.evaluate.heldout import (
+    columns_visible,
+    enumerated,
+    evaluate,
+    evaluate_truth,
+    score,
+    scorer_of,
+    summary,
+)
 from ibpdist.evaluate.predict import predictor
-from ibpdist.evaluate.sampled import Sampling
+from ibpdist.evaluate.rownoise import UNEVEN
+from ibpdist.evaluate.sampled import Sampling, sampled
+from ibpdist.evaluate.sequential import closed, sequential
 from tests.support.predictive import log_predictive, make_predictor, rows_of
 
 
@@ -28,7 +40,7 @@ def truth_of(data):
 def test_the_truth_scores_what_a_plain_sum_gives(kind):
     data = synthetic(kind, 40, 8, 3, 0.5, seed=2, missing=0.2, dtype="float64")
     of, visible = truth_of(data), np.arange(8) % 2 == 0
-    found = score(of, ArrayData(data.x.values), columns_visible("even", 8))
+    found = score(of, ArrayData(data.x.values), columns_visible("even", 8), uneven=False)
     observed = ~np.isnan(data.x.values)
     rows = [
         log_predictive(of, np.nan_to_num(x), seen & visible, seen & ~visible)
@@ -87,13 +99,51 @@ def test_variance_helps_when_the_dictionary_is_uncertain():
     assert float(found.score.sel(estimate="variance")) > float(found.score.sel(estimate="plug_in")) + 0.01
 
 
-def test_chunks_and_threads_do_not_matter():
-    of = make_predictor(4, 10, seed=6)
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+def test_chunks_and_threads_do_not_matter(weights, monkeypatch):
+    monkeypatch.setattr("ibpdist.evaluate.exact.FEATURES", {"unit": 4, "normal": 3})
+    of = make_predictor(4, 10, seed=6, weights=weights)
     x, _ = rows_of(of, 50, seed=1)
     protocol = columns_visible("even", 10)
     whole = score(of, ArrayData(x), protocol)
     parts = score(of, ArrayData(x, chunk_rows=7), protocol, threads=3)
     np.testing.assert_allclose(parts.row_score, whole.row_score, rtol=1e-11)
+
+
+def test_who_may_have_uneven_rows():
+    """Rows with weights, unless told otherwise; and the method says so."""
+    for weights, told, expected in (
+        ("unit", None, 1),
+        ("normal", None, 5),
+        ("unit", True, 5),
+        ("normal", False, 1),
+    ):
+        scorer = scorer_of(make_predictor(3, 6, seed=1, weights=weights), Sampling(), told)
+        assert len(scorer.row_noise.levels) == expected
+        assert ("5 levels of noise" in scorer.words) == (expected == 5)
+
+
+def test_uneven_rows_are_the_mixture_of_scores_at_each_level():
+    of = make_predictor(3, 8, seed=2, weights="unit")
+    x, _ = rows_of(of, 20, seed=3)
+    found = score(of, ArrayData(x), columns_visible("even", 8), uneven=True).row_score
+    visible = np.broadcast_to(np.arange(8) % 2 == 0, x.shape)
+    each = []
+    for level in UNEVEN.levels:
+        parts = enumerated(changed(of, extra=level), x, visible, ~visible, Sampling(), 0)
+        each.append(np.array([part.score for part in parts]))
+    expected = np.log(sum(share * np.exp(part) for share, part in zip(UNEVEN.shares, each, strict=True)))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_how_rows_with_weights_are_summed(monkeypatch):
+    monkeypatch.setattr("ibpdist.evaluate.exact.FEATURES", {"unit": 4, "normal": 3})
+    of = make_predictor(4, 6, seed=1, weights="normal")
+    assert scorer_of(of.select(np.arange(3)), Sampling()).estimate is enumerated
+    assert scorer_of(of, Sampling()).estimate is sequential
+    everywhere = changed(of, log_odds=np.full(4, np.inf))
+    assert scorer_of(everywhere, Sampling()).estimate is closed
+    assert "every row has all of 4 features" in scorer_of(everywhere, Sampling()).words
 
 
 def test_sampling_agrees_with_enumeration_through_the_front_door(monkeypatch):
@@ -119,11 +169,11 @@ def test_idle_features_are_left_out_only_when_they_cannot_matter(monkeypatch):
         "prevalence": np.array([0.5, 0.4, 2e-4, 3e-4, 0.3]),
     }
     kept = scorer_of(predictor(params), Sampling())
-    assert kept.exact
+    assert kept.estimate is enumerated
     assert kept.of.features == 3
     assert "without 2 idle features (0.0005 expected in a row)" in kept.words
     common = predictor(params | {"prevalence": np.array([0.5, 0.4, 0.01, 0.02, 0.3])})
-    assert not scorer_of(common, Sampling()).exact
+    assert scorer_of(common, Sampling()).estimate is sampled
     assert scorer_of(common, Sampling()).of.features == 5
     assert enumerable(kept.of)
 
@@ -214,7 +264,8 @@ def test_the_truth_of_a_store_is_scored(kind, tmp_path):
     store = synthesise(kind, tmp_path / "a.zarr", rows=50, seed=2, **sizes)
     data = synthetic(kind, 50, seed=2, **sizes)
     found = evaluate_truth(tmp_path / "a.zarr")
-    expected = score(truth_of(data), ArrayData(data.x.values), columns_visible("even", store.columns))
+    shown = columns_visible("even", store.columns)
+    expected = score(truth_of(data), ArrayData(data.x.values), shown, uneven=False)
     np.testing.assert_allclose(found.row_score, expected.row_score, rtol=1e-12)
 
 
