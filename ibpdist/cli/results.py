@@ -19,8 +19,8 @@ PATH = click.Path(path_type=Path)
 def show(run: Path) -> None:
     """Print what a fit found.
 
-    The active features with their prevalence, the noise, the held-out score, and why the fit
-    stopped.
+    The active features with their prevalence and what they explain, what is odd about them, what
+    the moves gained, the noise, the held-out score, and why the fit stopped.
     """
     from ibpdist.report.summary import summary
     from ibpdist.runs.result import open_result

@@ -69,7 +69,7 @@ def workers():
 
 def assert_same(run, serial):
     assert objectives(run) == objectives(serial)
-    for group in ("params", "rows", "trace"):
+    for group in ("params", "rows", "trace", "diagnosis"):
         a, b = (ibp.open_result(path)[group].to_dataset().compute() for path in (run, serial))
         assert a.identical(b), group
     assert verify(run) == []
