@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, types
 from numba.core.extending import intrinsic
 from numba.extending import overload
@@ -23,9 +22,9 @@ def _power_of_two(typingctx, whole):
     """2^n of a whole number n in a float32, |n| <= 126; sums of numba's small integers are wide ones."""
 
     def codegen(context, builder, signature, args):
-        bits = ir.IntType(32)
-        raised = builder.add(builder.fptosi(args[0], bits), ir.Constant(bits, 127))
-        return builder.bitcast(builder.shl(raised, ir.Constant(bits, 23)), ir.FloatType())
+        bias, place = (context.get_constant(types.int32, value) for value in (127, 23))
+        raised = builder.add(builder.fptosi(args[0], context.get_value_type(types.int32)), bias)
+        return builder.bitcast(builder.shl(raised, place), context.get_value_type(types.float32))
 
     return types.float32(types.float32), codegen
 
@@ -35,7 +34,8 @@ def _nearest(typingctx, x):
     """The nearest whole number, as a float32."""
 
     def codegen(context, builder, signature, args):
-        return builder.call(builder.module.declare_intrinsic("llvm.rint", [ir.FloatType()]), args)
+        kind = context.get_value_type(types.float32)
+        return builder.call(builder.module.declare_intrinsic("llvm.rint", [kind]), args)
 
     return types.float32(types.float32), codegen
 
