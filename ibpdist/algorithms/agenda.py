@@ -152,7 +152,8 @@ class Agenda:
             )
         if not number:
             return None
-        return situation.params, step.fit.score(situation.params, situation.sums), number
+        sums = step.fit.carried(situation.params, situation.sums)
+        return situation.params, step.fit.score(situation.params, sums), number
 
     def _moving(self, step: Step) -> Next:
         """Begin the next move that has something to offer."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ibpdist.algorithms.agenda import Agenda, Turn
 from ibpdist.model import Model
-from ibpdist.moves import birth, delete, order, rebase, reorient
+from ibpdist.moves import absorb, birth, delete, order, rebase, reorient
 
 PRESENCE = Agenda(
     exact=(("delete", delete.propose), ("reorient", reorient.propose)),
@@ -13,6 +13,7 @@ PRESENCE = Agenda(
         Turn("birth", birth.propose, patience=2, residuals=True),
         Turn("trial delete", order.propose, patience=order.TRIALS),
         Turn("re-basis", rebase.propose),
+        Turn("absorb", absorb.propose, patience=absorb.TRIALS),
     ),
 )
 """For features that are present or absent."""

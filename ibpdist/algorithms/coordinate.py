@@ -24,7 +24,7 @@ from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.model import Model
 from ibpdist.observations._base import RowState, RowSums, Survey
-from ibpdist.observations.rows import worth
+from ibpdist.observations.rows import linear, worth
 from ibpdist.priors._base import PriorSums
 from ibpdist.rules import Rule
 from ibpdist.structs import Named, replace, struct
@@ -95,23 +95,37 @@ class Coordinate:
         return state
 
     def renew(self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws) -> RowState:
-        """Rows inferred anew from hot to cold, each kept where its part of the objective is higher.
+        """Rows inferred anew, from hot to cold and from the linear answer, each kept where its part of the
+        objective is higher.
 
         Only for unit weights; elsewhere rows stay as they are.
         """
         old, model = align(local, params), self.model
         if model.weights.keeps or model.draws or params.observation.latent:
             return old
-        chance = (params.on / max(float(params.rows), 1.0)).astype(chunk.x.dtype)
-        new, often = (
-            replace(old, z=np.repeat(chance[:, None], chunk.rows, axis=1)),
-            dataclasses.replace(self, inner=2),
-        )
-        for hot in [*model.observation.heated(params.observation), params.observation]:
-            new, _ = often.local(chunk, new, replace(params, observation=hot), draws)
+        chance, dtype = params.on / max(float(params.rows), 1.0), chunk.x.dtype
         log_odds = model.prior.log_odds(params.prior)
-        before, after = (worth(chunk, params.observation, log_odds, state.z) for state in (old, new))
-        return replace(old, z=np.where(after > before, new.z, old.z))
+        hot = list(model.observation.heated(params.observation))
+        best, level = old.z, worth(chunk, params.observation, log_odds, old.z)
+        for z, path in (
+            (np.repeat(chance[:, None], chunk.rows, axis=1), hot),
+            (linear(chunk, params.observation, chance), []),
+        ):
+            new = self._swept(
+                chunk, replace(old, z=z.astype(dtype)), params, [*path, *2 * [params.observation]], draws
+            )
+            reached = worth(chunk, params.observation, log_odds, new.z)
+            best, level = np.where(reached > level, new.z, best), np.maximum(reached, level)
+        return replace(old, z=best)
+
+    def _swept(
+        self, chunk: Chunk, state: RowState, params: ModelParams, path: list[Any], draws: Draws
+    ) -> RowState:
+        """Row state after two sweeps against each of the dictionaries of the path."""
+        often = dataclasses.replace(self, inner=2)
+        for seen in path:
+            state, _ = often.local(chunk, state, replace(params, observation=seen), draws)
+        return state
 
     def local(
         self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws

@@ -19,6 +19,23 @@ from ibpdist.observations.patterns import runs_of
 from ibpdist.observations.tiles import globals_of
 
 Float = NDArray[np.float64]
+LEAST = 1e-6
+"""Variance of a coin below which it counts as this."""
+
+
+def linear(chunk: Chunk, params: GaussianParams, chance: Float) -> Float:
+    """(feature, row) z as it were if it were normal with the mean and variance of a coin of this chance
+    (feature), within [0, 1]: where features overlap much, sweeps from there end where no others do.
+
+    Rows with missing cells are taken to lack the average share of what the columns say.
+    """
+    made = globals_of(params, chunk.x.dtype)
+    share = 1.0 if chunk.observed is None else float(chunk.observed.mean())
+    gamma = share * made.gamma.sum(axis=0)
+    precision = gamma + np.diag(1 / np.maximum(chance * (1 - chance), LEAST))
+    excess = made.loadings @ chunk.x.T - (gamma @ chance)[:, None]
+    found: Float = np.clip(chance[:, None] + np.linalg.solve(precision, excess), 0.0, 1.0)
+    return found
 
 
 def worth(chunk: Chunk, params: GaussianParams, log_odds: Float, z: NDArray[Any]) -> Float:
