@@ -35,6 +35,12 @@ SAMPLE = 20_000
 SPARE, PROBES = 10, 512
 """Random columns beyond twice the truncation, and the most there are."""
 SCALINGS = 5
+LEAST = 1e-3
+"""Share of a column's variance that is noise at the least."""
+SMALL = 1e-12
+"""Share of the largest eigenvalue below which one is nothing."""
+RIDGE = 0.02
+"""Ridge of the regression of columns on each other, as a share of columns over rows."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +111,56 @@ def space(
     """
     unit = np.ones(survey.cells.size)
     if probe.size:
-        square = probe.T @ covariance
-        values, turn = np.linalg.eigh((square + square.T) / 2)
-        spread = survey.squares / np.maximum(survey.cells, 1.0) - mean(survey) ** 2
-        rank = leading_spectrum(values[::-1], float(spread.sum()), int(survey.rows), unit.size, features)
-        return unit, rank, probe @ turn[:, ::-1][:, : rank.rank]
+        values, vectors = nystroem(covariance, probe)
+        about = survey.squares - survey.cells * mean(survey) ** 2
+        trace = float(about.sum()) / max(float(survey.rows) - 1, 1.0)
+        rank = leading_spectrum(values, trace, int(survey.rows), unit.size, features)
+        return unit, rank, vectors[:, : rank.rank]
     own = getattr(model.observation, "noise", "one") == "column"
+    unit = unit / np.sqrt(regressed(covariance, int(survey.rows))) if own else unit
     for _ in range(SCALINGS if own else 1):
         scaled = covariance * np.outer(unit, unit)
         values, vectors = np.linalg.eigh(scaled)
         rank = leading_spectrum(values[::-1], float(np.trace(scaled)), int(survey.rows), unit.size, features)
         basis = vectors[:, ::-1][:, : rank.rank]
-        left = np.diagonal(scaled) - np.square(basis) @ rank.signal
-        if own and (left > 0).all():
+        if own:
+            variance = shares(scaled)
+            left = np.maximum(variance - np.square(basis) @ rank.signal, LEAST * variance)
             unit = unit / np.sqrt(left / np.median(left))
     return unit, rank, basis
+
+
+def nystroem(product: Float, probe: Float) -> tuple[Float, Float]:
+    """Leading eigenvalues, falling, and eigenvectors of C from its product with an orthonormal probe.
+
+    They are those of C Q (Q'C Q)^-1 Q'C: what another pass over the data would give, without it.
+    """
+    square = probe.T @ product
+    values, turn = np.linalg.eigh((square + square.T) / 2)
+    some = values > SMALL * max(values[-1], 0.0)
+    vectors, size, _ = np.linalg.svd(product @ (turn[:, some] / np.sqrt(values[some])), full_matrices=False)
+    return size**2, vectors
+
+
+def regressed(covariance: Float, rows: int) -> Float:
+    """(column) what all the others leave of each column's variance, in units of the median.
+
+    A first guess of the noise: from equal units, the noisiest columns would pass for signal, and the
+    noise of these for nothing.
+    """
+    variance = shares(covariance)
+    alike = covariance / np.sqrt(np.outer(variance, variance))
+    ridge = RIDGE * max(len(alike) / max(rows, 1), LEAST)
+    left = 1 / np.diagonal(np.linalg.inv(alike + ridge * np.eye(len(alike)))) - ridge
+    left = variance * np.maximum(left, LEAST)
+    return np.asarray(left / np.median(left))
+
+
+def shares(covariance: Float) -> Float:
+    """(column) variances, at least a share of the typical one; ones if there is none."""
+    variance = np.diagonal(covariance)
+    typical = float(variance.mean())
+    return np.maximum(variance, LEAST * typical) if typical > 0 else np.ones_like(variance)
 
 
 def whole(

@@ -224,7 +224,9 @@ class Gaussian:
         """Row state in the units of a dictionary that was stretched since."""
         if not state.w.shape[0] or (params.stretch == 1).all():
             return state
-        return replace(state, w=state.w / params.stretch[:, None].astype(state.w.dtype))
+        # In float64: a dictionary of nothing may be stretched beyond what the rows' precision can hold.
+        smaller = np.divide(state.w, params.stretch[:, None], out=np.empty_like(state.w), casting="same_kind")
+        return replace(state, w=smaller)
 
     def sweep(
         self,
