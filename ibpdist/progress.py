@@ -58,7 +58,7 @@ def stepping(
         yield _StepLines(named, steps, verbose)
     else:
         with _bar("steps") as bar:
-            task = bar.add_task(title, total=steps, note="")
+            task = bar.add_task(title, total=steps, note="looking at the data")
             yield lambda now: bar.update(
                 task, description=named.at(now.step), completed=now.step, note=_note(now.trace, digits=1)
             )

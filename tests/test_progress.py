@@ -131,6 +131,7 @@ def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     with stepping("fit", 50) as step:
         step(Now(7))
     said = terminal.getvalue()
+    assert "looking at the data" in said, "a start takes a while before the first step"
     assert re.search(r"500/1000\S* rows", said)
     assert re.search(r" 7/50\S* steps objective -1,234.6, 3 active", said)
     assert "3 active" in said

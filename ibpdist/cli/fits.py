@@ -122,7 +122,7 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
         if not quiet:
             click.echo(line)
 
-    with stepping("fit", quiet=quiet, verbose=verbose) as progress:
+    with stepping("fit", _default_steps(), quiet=quiet, verbose=verbose) as progress:
         demo_(directory, progress=progress, say=say, **given(**options))
 
 
