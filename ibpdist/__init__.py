@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "SYSTEMS": "ibpdist.catalog",
     "bounds": "ibpdist",
+    "choose": "ibpdist.evaluate.choose",
     "evaluate": "ibpdist",
     "fit": "ibpdist.pipeline",
     "ingest": "ibpdist.data.ingest",
