@@ -2,10 +2,12 @@
 
     python tests/benchmarks/scale.py STORE [--rows 4000000] [--columns 256] [-K 40] [--cache 0]
 
-Makes STORE when it is not there, fits 10 steps on two workers of 1 GB each, and compares a
-pass with reading the store through Zarr alone plus the bare products, on two processes in the
-same run. Prints the peak memory of each worker process beside what it may use. With `--cache
-SIZE` (bytes a worker may keep of the data) a second fit has that much of the data pinned.
+Makes STORE when it is not there, fits 10 steps (from a random start, without moves: plain passes) on
+two workers of 1 GB each, and compares a pass with reading the store through Zarr alone plus the
+bare products, on two processes in the same run. Prints the peak memory of each worker process and
+what its memory was planned to be. Each SIZE of `--cache` (bytes a worker may keep of the data) is a
+fit of its own; its workers get 1 GB and what the cache needs, since half of the data do not fit into
+less: 1024000000 is half of the 4 GB.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ from threadpoolctl import threadpool_limits
 
 from ibpdist.data.store import open_dataset
 from ibpdist.data.synthetic import synthesise
+from ibpdist.engine.memory import USABLE
 from ibpdist.runs.events import read
 
 WORKERS, STEPS, TILE = 2, 10, 1024
-LIMIT = "1GB"
+LIMIT = 1_000_000_000
 Job = tuple[str, int, int, int]
 
 
@@ -45,7 +48,7 @@ def reading(job: Job) -> float:
 
 
 def products(job: Job) -> float:
-    """Seconds of X A' and Z' X in tiles for the chunks first .. last, data in memory."""
+    """Seconds of X A', Z' X and Z' Z in tiles for the chunks first .. last, data in memory."""
     store, first, last, features = job
     data = open_dataset(store)
     x = data.read(first).x
@@ -54,9 +57,10 @@ def products(job: Job) -> float:
     with threadpool_limits(1):
         for _ in range(first, last):
             for at in range(0, len(x), TILE):
-                tile = x[at : at + TILE]
+                tile, on = x[at : at + TILE], z[at : at + TILE]
                 tile @ a.T
-                z[at : at + TILE].T @ tile
+                on.T @ tile
+                on.T @ on
     return time.perf_counter() - began
 
 
@@ -90,22 +94,26 @@ def descends(task: int, ancestor: int) -> bool:
     return False
 
 
-def fitted(store: Path, run: Path, features: int, cache: str) -> tuple[float, dict[int, int]]:
-    """Median seconds of passes 3 to 10, and peak memory of the processes below the fit."""
+def fitted(store: Path, run: Path, features: int, cache: int) -> tuple[float, str, dict[int, int]]:
+    """Median seconds of passes 3 to 10, the plan of memory, and its peak in the processes below the fit."""
     shutil.rmtree(run, ignore_errors=True)
-    place = ["--workers", str(WORKERS), "--memory", LIMIT, "--cache", cache]
+    limit = LIMIT + int(cache / USABLE)
+    place = ["--workers", str(WORKERS), "--memory", str(limit), "--cache", str(cache)]
+    plain = ["--start", "random", "--set", "moves=false"]
     size = ["-K", str(features), "--steps", str(STEPS), "--seed", "7", "-q"]
     code = "import sys; from ibpdist.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "fit", str(store), str(run), "--system", "lg-vi-infinite"]
     highest: dict[int, int] = {}
-    with subprocess.Popen([*command, *size, *place]) as fit:
+    with subprocess.Popen([*command, *size, *plain, *place]) as fit:
         while fit.poll() is None:
             highest.update(peaks(fit.pid))
             time.sleep(0.2)
-    took = [event["seconds"] for event in read(run / "events.jsonl") if event["event"] == "step"]
+    events = list(read(run / "events.jsonl"))
+    took = [event["seconds"] for event in events if event["event"] == "step"]
+    planned = next(event["plan"] for event in events if event["event"] == "memory")
     if fit.returncode not in (0, 7) or len(took) != STEPS:
         raise SystemExit(f"the fit ended with code {fit.returncode} after {len(took)} steps")
-    return statistics.median(took[2:]), highest
+    return statistics.median(took[2:]), planned, highest
 
 
 def main() -> None:
@@ -114,7 +122,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--columns", type=int, default=256)
     parser.add_argument("-K", type=int, default=40)
-    parser.add_argument("--cache", nargs="*", default=["0"])
+    parser.add_argument("--cache", nargs="*", type=int, default=[0])
     options = parser.parse_args()
     if not options.store.exists():
         shape = {"rows": options.rows, "columns": options.columns, "features": 24, "noise": 0.25}
@@ -125,8 +133,9 @@ def main() -> None:
     read_only, bare = slowest(reading, jobs), slowest(products, jobs)
     print(f"reading {read_only:.2f} s, products {bare:.2f} s, on {WORKERS} processes")
     for cache in options.cache:
-        took, highest = fitted(options.store, options.store.with_suffix(".run"), options.K, cache)
+        took, planned, highest = fitted(options.store, options.store.with_suffix(".run"), options.K, cache)
         print(f"cache {cache}: a pass {took:.2f} s, {took / (read_only + bare):.2f} of reading + products")
+        print(f"  {planned}")
         for pid, peak in sorted(highest.items()):
             print(f"  process {pid}: peak {peak / 1e6:.0f} MB")
 
