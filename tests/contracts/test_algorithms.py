@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from ibpdist.catalog import SYSTEMS
+from ibpdist.catalog import SYSTEMS, build
 from ibpdist.draws import Draws
 from ibpdist.structs import combine, is_struct, pack, unpack
 from tests.support.model_cases import begin, chunked, fit, objectives, plain, problem, survey, sweep, terms_of
@@ -146,3 +146,88 @@ def test_results_have_their_dims(system):
         for name, (dims, values) in found.items():
             assert len(dims) == values.ndim, name
             assert all(sizes.get(dim, n) == n for dim, n in zip(dims, values.shape, strict=True)), name
+
+
+# --- as systems are by default: with a start that asks the data, and moves ---
+
+
+def default(system, missing="masked", dtype=np.float64):
+    x, observed = problem(6, sum(SIZES), 4, missing, dtype)
+    alg, chunks = build(system, FEATURES), chunked(x, observed, SIZES)
+    return alg, chunks, *begin(alg, chunks)
+
+
+def stepped(alg, chunks, states, params, draws, count):
+    """So many steps: sums, and what they gave."""
+    for step in range(1, count + 1):
+        before = params, states
+        states, sums = sweep(alg, chunks, states, params, draws.at(step))
+        params, trace = alg.update(params, sums, draws.at(step))
+        yield before, states, sums, params, trace
+
+
+@every
+@pytest.mark.parametrize("missing", ["complete", "masked"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_default_fits_are_pure_and_finite_at_every_step(system, missing, dtype):
+    """Arguments are left alone, and the same arguments give the same bits, whatever is being tried."""
+    alg, chunks, params, states, draws = default(system, missing, dtype)
+    frozen(params, *states)
+    for at, ((old, rows), new, sums, made, trace) in enumerate(
+        stepped(alg, chunks, states, params, draws, 30), 1
+    ):
+        frozen(sums, made, *new)
+        again, other = sweep(alg, chunks, rows, old, draws.at(at))
+        same(sums, other)
+        for a, b in zip(new, again, strict=True):
+            same(a, b)
+        twice, other_trace = alg.update(old, sums, draws.at(at))
+        same(made, twice)
+        assert trace == other_trace
+        assert {"objective", "bound", "active"} <= trace.keys()
+        assert all(isinstance(value, float) and np.isfinite(value) for value in trace.values())
+
+
+@every
+def test_default_fits_survive_being_stored_between_steps(system):
+    """Everything through its outline and bytes, also while something is being tried."""
+
+    def through(record):
+        outline, arrays = pack(record)
+        return unpack(json.loads(json.dumps(outline)), {name: a.copy() for name, a in arrays.items()})
+
+    alg, chunks, params, states, draws = default(system)
+    other, rows = through(params), [through(state) for state in states]
+    for at, (_, new, _, made, trace) in enumerate(stepped(alg, chunks, states, params, draws, 30), 1):
+        rows, sums = sweep(alg, chunks, rows, other, draws.at(at))
+        other, other_trace = alg.update(other, through(sums), draws.at(at))
+        assert trace == other_trace
+        other, rows = through(other), [through(state) for state in rows]
+        same(made, other)
+        for a, b in zip(new, rows, strict=True):
+            same(a, b)
+
+
+@every
+def test_default_results_have_their_dims_at_every_step(system):
+    alg, chunks, params, states, draws = default(system)
+    for _, new, _, made, _ in stepped(alg, chunks, states, params, draws, 30):
+        found = alg.describe(made)
+        features = len(found["id"][1])
+        for state, size in zip(new, SIZES, strict=True):
+            shown = alg.describe_rows(state, made)["z"]
+            assert shown[0] == ("feature", "row")
+            assert shown[1].shape == (features, size)
+        assert found["mean"][1].shape == (features, 4)
+
+
+@every
+def test_default_sums_reduce_in_any_bracketing(system):
+    alg, chunks, params, states, draws = default(system)
+    for (old, rows), _, _, _, _ in stepped(alg, chunks, states, params, draws, 12):
+        a, b, c = (
+            alg.local(chunk, state, old, draws.at(1))[1] for chunk, state in zip(chunks, rows, strict=True)
+        )
+        left, right = combine(combine(a, b), c), combine(a, combine(b, c))
+        for name, value in pack(left)[1].items():
+            np.testing.assert_allclose(pack(right)[1][name], value, rtol=1e-13, atol=1e-13)
