@@ -190,7 +190,10 @@ def _jackknife(above: Matrix, below: Matrix) -> Sampled:
     left_out = np.array([_without(above, c) - _without(below, c) for c in range(chains)])
     mean = left_out.mean(0)
     error = np.sqrt((chains - 1) / chains * ((left_out - mean) ** 2).sum(0))
-    return Sampled(chains * whole - (chains - 1) * mean, error)
+    # Where one chain alone has found the row, the correction would overshoot without limit.
+    most = np.log(chains)
+    corrected = np.clip(chains * whole - (chains - 1) * mean, whole - most, whole + most)
+    return Sampled(corrected, error)
 
 
 def _without(terms: Matrix, chain: int) -> Vector:

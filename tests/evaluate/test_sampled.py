@@ -137,3 +137,14 @@ def test_weights_correct_for_a_very_uncertain_dictionary():
     truth = exact(of, x, visible, ~visible)
     assert abs((truth - exact(of.plug_in(), x, visible, ~visible)).sum()) > 5
     assert abs((full.score - truth).sum()) < 3 * np.sqrt((full.error**2).sum())
+
+
+def test_a_chain_that_alone_has_found_the_row_is_not_trusted_without_limit():
+    """Of eight chains one is 500 nats above the others: the correction is at most log 8."""
+    above, below = np.full((8, 1), -600.0), np.zeros((8, 1))
+    above[3] = -100.0
+    found = _jackknife(above, below)
+    assert found.score[0] == pytest.approx(-100.0)
+    assert found.error[0] > 100
+    even = _jackknife(above * 0 - 50.0, below)
+    assert (even.score[0], even.error[0]) == (pytest.approx(-50.0), 0)
