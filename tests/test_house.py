@@ -84,7 +84,8 @@ def test_a_stranger_is_found(name: str, text: str, found: set[str]) -> None:
 
 def test_every_library_that_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    main, test = project["dependencies"], project["optional-dependencies"]["test"]
+    extras = project["optional-dependencies"]
+    main, test = project["dependencies"], extras["test"] + extras["benchmark"]
     with_pydantic = {"pydantic_core"}
     for files, declared in ((CODE, main), (TESTS, main + test)):
         used = {library for name in files for library in imports(TREES[name])}

@@ -289,13 +289,14 @@ class TestWarmStart:
 
     def test_another_number_of_features_is_refused_where_it_is_given(self, source):
         first = fit(source, "lg-vi-finite", steps=2)
-        with pytest.raises(UsageError, match="with 7 features .* with 6 features and 12 columns"):
+        with pytest.raises(UsageError, match=r"with 7 features .* with 6 features and 12 columns"):
             fit(source, "lg-vi-finite", start=first, K=7)
 
     def test_begins_with_what_a_smaller_truncation_found(self, source):
         first = fit(source, steps=40)
         wider = fit(source, start=first, K=9, steps=40)
-        assert wider["trace"]["objective"][0] >= first.attrs["objective"] - 1e-4 * abs(first.attrs["objective"])
+        level = first.attrs["objective"]
+        assert wider["trace"]["objective"][0] >= level - 1e-4 * abs(level)
 
     def test_other_columns_are_refused(self, source):
         with pytest.raises(UsageError, match="cannot start"):
@@ -322,7 +323,7 @@ class TestRestarts:
         levels = found["restarts"]["objective"].values
         chosen = int(found["restarts"].attrs["chosen"])
         assert found.attrs["objective"] == levels.max() == levels[chosen]
-        assert (levels >= levels.max() - 1e-6 * abs(levels.max())).all(), "every start ends at the same optimum"
+        assert levels.min() >= levels.max() - 1e-6 * abs(levels.max()), "all end at the same optimum"
         alone = fit(source, seed=seed_of(1, chosen))
         assert_same(alone, found)
         kept = fit(source, restarts=3, run=tmp_path / "run")

@@ -52,7 +52,7 @@ def _exp32(x):
     p = p * r + F(4.1665795894e-2)
     p = p * r + F(1.6666665459e-1)
     p = p * r + F(5.0000001201e-1)
-    power: Any = _power_of_two(n)  # type: ignore[call-arg]
+    power: Any = _power_of_two(n)
     return ((p * r) * r + r + F(1.0)) * power
 
 

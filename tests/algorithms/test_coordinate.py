@@ -418,7 +418,7 @@ def test_an_annealed_fit_settles_only_when_it_is_cold():
 
 @pytest.mark.parametrize("value", [0.5, 0, -1, "yes", True, float("inf"), float("nan")])
 def test_anneal_is_a_number_of_at_least_one(value):
-    with pytest.raises(UsageError, match="anneal.*expected a number of at least 1"):
+    with pytest.raises(UsageError, match=r"anneal.*expected a number of at least 1"):
         plain("lg-vi-infinite", 3, settings={"anneal": value})
     with pytest.raises(UsageError, match="a sampler is not annealed"):
         plain("lg-gibbs-finite", 3, settings={"anneal": 10})

@@ -69,7 +69,5 @@ def test_every_entry_of_a_sweep_is_one(dtype):
 
 def test_only_rows_with_every_feature_can_be_solved_at_once():
     Model(Always(), Normal(), Joint())
-    with pytest.raises(
-        UsageError, match="rows have every feature, but not with stick_breaking"
-    ):
+    with pytest.raises(UsageError, match="rows have every feature, but not with stick_breaking"):
         Model(StickBreaking(), Normal(), Joint())

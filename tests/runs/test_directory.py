@@ -41,7 +41,7 @@ def test_the_lock_goes_with_close(run):
 
 def test_an_existing_run_is_refused(run):
     before = sorted(p.name for p in run.iterdir())
-    with pytest.raises(OutputInUse, match="exists already: resume it, choose another place or pass --overwrite"):
+    with pytest.raises(OutputInUse, match="exists already: resume it, choose another place or pass --ov"):
         create(run)
     assert sorted(p.name for p in run.iterdir()) == before
 
