@@ -66,6 +66,8 @@ def relations(situation: Situation, places: Index) -> Iterator[tuple[int, dict[i
     observed = situation.params.observation
     a = observed.mean[places] / np.sqrt(observed.noise)
     gram = a @ a.T
+    if not np.trace(gram) > 0:
+        return
     inverse = np.linalg.inv(gram + 1e-9 * np.trace(gram) * np.eye(len(places)))
     for at, gone in enumerate(places):
         weights = np.rint(-inverse[at] / inverse[at, at])

@@ -16,6 +16,7 @@ from ibpdist.algorithms.params import OFF
 from ibpdist.moves import flips
 from ibpdist.moves._base import LEAST_GAIN, Proposal, Situation, exact
 from ibpdist.moves.edit import Edit, Outcome, sums_after
+from ibpdist.starts.flips import descend, first_guess
 
 Float = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -103,9 +104,9 @@ class Search:
         """Sets that leave a short intercept, from a guess and at random."""
         second = self.intercept.second.sum(axis=0)
         gram, lean = second[:-1, :-1], second[:-1, -1]
-        starts = [flips.first_guess(gram, lean)]
+        starts = [first_guess(gram, lean)]
         starts += [rng.random(len(lean)) < 0.5 for _ in range(RANDOM_STARTS)]
-        return [flips.descend(gram, lean, start) for start in starts]
+        return [descend(gram, lean, start) for start in starts]
 
     def edit(self, chosen: Set, constant: bool) -> Edit:
         """Complement the chosen, with or without the constant; a constant feature there is stays itself."""

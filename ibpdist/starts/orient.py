@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.starts.flips import descend, first_guess
+
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Sets = NDArray[np.bool_]
@@ -28,12 +30,11 @@ def regression(x: Matrix, z: Matrix) -> tuple[Matrix, Vector]:
 def orientations(a: Matrix, intercept: Vector, rng: np.random.Generator, best: int = 3) -> Sets:
     """(set, feature) the sets f with the least |b0 + sum_{k in f} a_k|^2 found, the least first.
 
-    1- and 2-flip descent from f = (w < -1/2), w the least squares solution, and random sets.
+    Descent from the first guess and from random sets.
     """
     gram, linear = a @ a.T, a @ intercept
-    w = np.linalg.lstsq(a.T, intercept, rcond=None)[0]
-    starts = [w < -0.5, *(rng.random((_STARTS, len(a))) < 0.5)]
-    found = np.unique(np.array([_descend(gram, linear, f) for f in starts]), axis=0)
+    starts = [first_guess(gram, linear), *(rng.random((_STARTS, len(a))) < 0.5)]
+    found = np.unique(np.array([descend(gram, linear, f) for f in starts]), axis=0)
     order = np.argsort([objective(a, intercept, f) for f in found], kind="stable")
     made: Sets = found[order[:best]]
     return made
@@ -43,17 +44,3 @@ def objective(a: Matrix, intercept: Vector, f: Sets) -> float:
     """|b0 + sum_{k in f} a_k|^2."""
     rest = intercept + f @ a
     return float(rest @ rest)
-
-
-def _descend(gram: Matrix, linear: Vector, f: Sets) -> Sets:
-    """Flip one or two members while the objective falls."""
-    f, still = f.copy(), 1e-12 * (float(np.trace(gram)) + float(np.abs(linear).sum()))
-    while True:
-        sign = 1.0 - 2.0 * f
-        change = 2 * sign * (gram @ f + linear) + np.diag(gram)
-        pairs = change[:, None] + change[None, :] + 2 * np.outer(sign, sign) * gram
-        np.fill_diagonal(pairs, change)
-        k, other = np.unravel_index(int(np.argmin(pairs)), pairs.shape)
-        if pairs[k, other] >= -still:
-            return f
-        f[[k, other]] = ~f[[k, other]]

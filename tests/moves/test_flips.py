@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from ibpdist.moves import flips
+from ibpdist.starts.flips import descend, first_guess
 
 
 def vectors(seed, size, columns=12):
@@ -27,7 +28,7 @@ def squared(a, b, chosen):
 def test_no_change_of_one_or_two_improves_the_end(seed, size, start):
     a, b, _ = vectors(seed, size)
     begin = np.array([bool(start >> k & 1) for k in range(size)])
-    chosen = flips.descend(a @ a.T, a @ b, begin)
+    chosen = descend(a @ a.T, a @ b, begin)
     assert squared(a, b, chosen) <= squared(a, b, begin) + 1e-9
     for k in range(size):
         for j in range(size):
@@ -39,17 +40,17 @@ def test_no_change_of_one_or_two_improves_the_end(seed, size, start):
 @pytest.mark.parametrize("size", [1, 3, 8, 40])
 def test_the_first_guess_is_the_set_when_there_is_little_noise(size):
     a, b, chosen = vectors(size, size, columns=100)
-    np.testing.assert_array_equal(flips.first_guess(a @ a.T, a @ b), chosen)
+    np.testing.assert_array_equal(first_guess(a @ a.T, a @ b), chosen)
 
 
 def test_the_start_is_left_as_it_was_and_no_features_are_no_trouble():
     a, b, _ = vectors(3, 5)
     start = np.zeros(5, bool)
-    flips.descend(a @ a.T, a @ b, start)
+    descend(a @ a.T, a @ b, start)
     assert not start.any()
     none = np.zeros((0, 0))
-    assert flips.first_guess(none, np.zeros(0)).shape == (0,)
-    assert flips.descend(none, np.zeros(0), np.zeros(0, bool)).shape == (0,)
+    assert first_guess(none, np.zeros(0)).shape == (0,)
+    assert descend(none, np.zeros(0), np.zeros(0, bool)).shape == (0,)
     alone = flips.Intercept(np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.ones(1), 2.0, np.zeros(0))
     assert alone.climb(np.zeros(0, bool), True).shape == (0,)
 
@@ -57,8 +58,8 @@ def test_the_start_is_left_as_it_was_and_no_features_are_no_trouble():
 def test_features_that_are_alike_are_no_trouble():
     a = np.ones((3, 4))
     b = -a[0]
-    guess = flips.first_guess(a @ a.T, a @ b)
-    chosen = flips.descend(a @ a.T, a @ b, guess)
+    guess = first_guess(a @ a.T, a @ b)
+    chosen = descend(a @ a.T, a @ b, guess)
     assert chosen.sum() == 1
     assert squared(a, b, chosen) == pytest.approx(0.0, abs=1e-12)
 
