@@ -209,6 +209,7 @@ PROBLEMS = {
     "weights, masked": ("fa-vi-finite", "masked", {"missing": "latent"}),
     "fixed": ("lg-vi-finite", "complete", {"noise": 0.16, "scale": 1.0, "mass": 2.0}),
     "factorised": ("lg-vi-infinite", "complete", {"family": "factorised"}),
+    "annealed": ("lg-vi-infinite", "complete", {"anneal": 8.0}),
 }
 
 
@@ -256,6 +257,14 @@ def test_ids_are_never_used_again(whole):
             gone |= present - ids
             present, fresh = ids, max(fresh, max(ids) + 1)
             assert int(now.params.stand.fresh) >= fresh
+
+
+@pytest.mark.parametrize("start", ["random", "spectral"])
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_there_are_never_more_features_than_were_asked_for(start, limit):
+    x, _, _ = planted(9, 80, 8, (0.3, 0.4, 0.25, 0.7), 0.4)
+    for now in steps(search(features=limit, start=start), Rows(x, None, 40), 1, most=60)[0]:
+        assert 1 <= len(now.params.now.ids) <= limit
 
 
 # --- residuals ---
