@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ibpdist.draws import Draws
 from ibpdist.observations import dictionary, variances
 from ibpdist.observations.rotation import Family, Rotation
 from ibpdist.observations.variances import PSEUDO, Evidence, Levels
@@ -18,7 +19,7 @@ def prepared(family, noise="column", seed=4):
     case = Case("finite", "normal", str(family), noise)
     chunks, alg = chunked(problem(seed, 20, 4)[0]), algorithm(case)
     params = random_params(case, alg, chunks, seed)
-    _, sums = sweep(alg, chunks, [random_state(case, params, chunks[0], seed)], params, None)
+    _, sums = sweep(alg, chunks, [random_state(case, params, chunks[0], seed)], params, Draws(1))
     return params.observation, sums.observation
 
 
