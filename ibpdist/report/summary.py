@@ -81,7 +81,9 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
         "data",
         f"{facts['rows']:,} rows x {facts['columns']:,} columns, fingerprint {facts['fingerprint'][:12]}",
     )
-    yield "system", f"{facts['system']}, K = {facts['truncation']}, seed {facts['seed']}"
+    auto = "truncation: auto" in str(facts.get("spec", "")).splitlines()
+    given = f"auto, at most {facts['truncation']}" if auto else str(facts["truncation"])
+    yield "system", f"{facts['system']}, K = {given}, seed {facts['seed']}"
 
 
 def _heldout(scores: Any) -> Iterator[str]:

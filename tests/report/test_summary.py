@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import ibpdist
 from ibpdist.report.summary import LISTED, summary
 
 FACTS: dict[str, Any] = {
@@ -132,3 +133,8 @@ def test_restarts_say_which_was_best_and_how_far_apart(
     restarts = xr.Dataset({"objective": ("restart", objectives)})
     (line,) = (line for line in lines(tree([0.5], restarts=restarts)) if line.startswith("restarts"))
     assert line.split(None, 1)[1] == f"{len(objectives)}; the best is {best}, {spread} above the worst"
+
+
+def test_a_number_of_features_left_to_the_data_is_told_as_such() -> None:
+    result = ibpdist.fit(np.random.default_rng(1).normal(size=(30, 4)), system="lg-vi-infinite", K="auto")
+    assert "lg-vi-infinite, K = auto, at most 4, seed 0" in summary(result)
