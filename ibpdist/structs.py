@@ -65,13 +65,19 @@ def dims_of(record: Any) -> dict[str, tuple[str, ...]]:
     return _LAYOUTS[type(record)]
 
 
-def combine(left: T, right: T) -> T:
-    """Reduce two records of adjoining row blocks, the earlier block on the left."""
+def combine(left: T, right: T, *, reuse: bool = False) -> T:
+    """Reduce two records of adjoining row blocks, the earlier block on the left.
+
+    With `reuse` sums are made in the arrays of the left one, which is lost.
+    """
     made: dict[str, Any] = {}
     for f in dataclasses.fields(left):  # type: ignore[arg-type]
         a, b = getattr(left, f.name), getattr(right, f.name)
         if "dims" not in f.metadata:
-            made[f.name] = combine(a, b)
+            made[f.name] = combine(a, b, reuse=reuse)
+            continue
+        if reuse and f.metadata["reduce"] == "sum" and a.ndim:
+            made[f.name] = np.add(a, b, out=a)
             continue
         axis = f.metadata["dims"].index(f.metadata["along"]) if f.metadata["reduce"] == "concat" else 0
         made[f.name] = _REDUCE[f.metadata["reduce"]](a, b, axis)

@@ -19,19 +19,23 @@ class TreeSum(Generic[T]):
 
     def __init__(self) -> None:
         self._stack: list[T] = []
+        self._own: list[bool] = []
+        """Whether a value of the stack was made here, so that its arrays can be used again."""
         self._count = 0
 
     def add(self, value: T) -> None:
         self._count += 1
         merges = (self._count & -self._count).bit_length() - 1
         for _ in range(merges):
-            value = combine(self._stack.pop(), value)
+            value = combine(self._stack.pop(), value, reuse=self._own.pop())
         self._stack.append(value)
+        self._own.append(merges > 0)
 
     def value(self) -> T:
         """The total; partial subtrees are joined from the right."""
         if not self._stack:
             raise ValueError("the sum of nothing")
+        self._own = [False] * len(self._stack)  # what was given away is not used again
         total = self._stack[-1]
         for left in reversed(self._stack[:-1]):
             total = combine(left, total)

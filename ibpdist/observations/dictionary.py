@@ -135,7 +135,10 @@ def residual(params: GaussianParams, sums: GaussianSums) -> Float:
     made = np.asarray(params.squares + sums.filled, dtype=np.float64)
     for g, group in enumerate(_groups(params)):
         a, b, gram = params.mean[:, group.columns], group.basis, sums.gram[g]
-        fit = np.einsum("kd,kd->d", a, gram @ a - 2 * sums.cross[:, group.columns])
+        slope = gram @ a
+        for _ in range(2):  # in place: the tables are large
+            slope -= sums.cross[:, group.columns]
+        fit = np.einsum("kd,kd->d", a, slope)
         spread = np.einsum("kj,kj->j", b, gram @ b) @ group.shrink
         made[group.columns] += fit + spread[group.level]
     return np.maximum(made, 0.0)

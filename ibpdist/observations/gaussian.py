@@ -74,15 +74,15 @@ class Gaussian:
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def survey(self, chunk: Chunk) -> Survey:
-        x = chunk.x.astype(np.float64)
+        x = chunk.x
         seen = (
             np.full(x.shape[1], float(chunk.rows)) if chunk.observed is None else chunk.observed.sum(axis=0)
         )
         return Survey(
             rows=np.asarray(float(chunk.rows)),
             cells=seen.astype(np.float64),
-            total=x.sum(axis=0),
-            squares=np.einsum("nd,nd->d", x, x),
+            total=x.sum(axis=0, dtype=np.float64),
+            squares=np.einsum("nd,nd->d", x, x, dtype=np.float64),
             missing=missing_rows(chunk),
         )
 

@@ -72,8 +72,8 @@ class Rotation:
 
     def mean(self, noise: Float) -> Float:
         """(feature, column) mean of q(A) for the columns' noise."""
-        inner = self.turn @ (self.cross / (noise + self.spectrum[:, None]))
-        return np.asarray(self.root[:, None] * inner)
+        shrunk = noise + self.spectrum[:, None]
+        return np.asarray((self.root[:, None] * self.turn) @ np.divide(self.cross, shrunk, out=shrunk))
 
     def basis(self) -> Float:
         return np.asarray(self.root[:, None] * self.own_turn)
@@ -86,4 +86,6 @@ def _possible(cross: Float, spectrum: Float, squares: Float) -> Float:
     a small e_j, it grew without limit.
     """
     most = np.outer(np.sqrt(spectrum), np.sqrt(squares))
-    return np.clip(cross, -most, most, out=cross)
+    np.minimum(cross, most, out=cross)
+    np.maximum(cross, np.negative(most, out=most), out=cross)
+    return cross

@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -22,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from ibpdist.catalog import build
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
+from ibpdist.engine.tree import TreeSum
 from ibpdist.structs import combine
 
 SHAPES = ("20000x1000x20", "20000x1000x100", "200000x128x50", "4000x10000x50")
@@ -57,11 +59,11 @@ def passes(system: str, parts: list[Chunk], features: int) -> Iterator[tuple[flo
     params = algorithm.init(survey, draws)
     states = [algorithm.start(part, params, draws) for part in parts]
     for step in range(1, PASSES + 1):
-        began, total = time.thread_time(), None
+        began, total = time.thread_time(), TreeSum[Any]()
         for i, part in enumerate(parts):
             states[i], sums = algorithm.local(part, states[i], params, draws.at(step))
-            total = sums if total is None else combine(total, sums)
-        params, trace = algorithm.update(params, total, draws.at(step))
+            total.add(sums)
+        params, trace = algorithm.update(params, total.value(), draws.at(step))
         yield time.thread_time() - began, trace["objective"]
 
 

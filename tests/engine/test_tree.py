@@ -94,3 +94,15 @@ def test_groups_cover_all_chunks_once():
             parts = groups(count, 2**j)
             assert [c for first, last in parts for c in range(first, last)] == list(range(count))
             assert all(first % 2**j == 0 for first, _ in parts)
+
+
+def test_values_that_are_added_are_left_alone():
+    values = leaves(37)
+    before = [value.total.copy() for value in values]
+    total, given = TreeSum(), []
+    for value in values:
+        total.add(value)
+        given.append((total.value(), total.value().total.copy()))
+    assert all(np.array_equal(value.total, then) for value, then in zip(values, before, strict=True))
+    assert all(np.array_equal(value.total, then) for value, then in given), "what was given away stays"
+    assert same(total.value(), reduced(values))
