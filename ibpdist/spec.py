@@ -94,7 +94,7 @@ class FitSpec(BaseModel):
     system: str = Field(min_length=1, max_length=64)
     truncation: Truncation
     seed: int = Field(ge=0)
-    steps: int = Field(default=500, gt=0)
+    steps: int = Field(default=1000, gt=0)
     rtol: float = Field(default=1e-6, ge=0, lt=1)
     inner: int = Field(default=1, gt=0)
     restarts: int = Field(default=1, gt=0)

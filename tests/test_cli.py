@@ -265,6 +265,14 @@ def command():
         signal.raise_signal(signal.SIGTERM)
     time.sleep(30)
 """
+SWALLOWED_BY_PYTHON = """
+class Held:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+def command():
+    Held()
+    time.sleep(30)
+"""
 CLEANS = """
 def command():
     try:
@@ -275,7 +283,9 @@ def command():
 """
 
 
-@pytest.mark.parametrize(("command", "said"), [(SWALLOWS, ""), (CLEANS, "clean\n")])
+@pytest.mark.parametrize(
+    ("command", "said"), [(SWALLOWS, ""), (SWALLOWED_BY_PYTHON, ""), (CLEANS, "clean\n")]
+)
 def test_a_signal_that_was_swallowed_is_raised_again(command: str, said: str) -> None:
     """Compilers swallow what is raised in their callbacks; cleaning up is not disturbed."""
     path = f"import signal, sys, time; sys.path.insert(0, {HOME!r})\nfrom ibpdist.cli import main, _outcome\n"

@@ -102,7 +102,7 @@ def _signals() -> Iterator[None]:
     """SIGTERM and SIGINT end the work tidily the first time, at once the second time.
 
     Compilers call back into Python and swallow what is raised there, so a signal that is not on
-    its way out is raised again.
+    its way out is raised again, and what Python says of the swallowed one is left out.
     """
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -120,13 +120,20 @@ def _signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
     signal.signal(signal.SIGINT, leave)
     signal.signal(signal.SIGTERM, leave)
+    told, sys.unraisablehook = sys.unraisablehook, _swallowed
     try:
         yield
     finally:
+        sys.unraisablehook = told
         if signal.getsignal(signal.SIGALRM) is not before[signal.SIGALRM]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _swallowed(info: Any) -> None:
+    if not isinstance(info.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(info)
 
 
 def _leaving() -> bool:

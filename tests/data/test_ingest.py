@@ -247,8 +247,9 @@ def test_an_output_that_exists_is_found_before_anything_is_read(tmp_path):
 
 def test_an_output_inside_the_input_is_refused(tmp_path):
     data = stored(tmp_path / "a.zarr", matrix())
-    for target in (data.path, data.path / "b.zarr"):
-        with pytest.raises(UsageError, match=r"lies inside the input a\.zarr") as caught:
+    inside = r"lies inside the input a\.zarr"
+    for target, why in ((data.path, "is the input itself"), (data.path / "b.zarr", inside)):
+        with pytest.raises(UsageError, match=why) as caught:
             ingest(data.path, target, overwrite=True)
         assert caught.value.code == 2
     assert data.verify() == []
