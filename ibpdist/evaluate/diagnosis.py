@@ -16,13 +16,16 @@ variance of a row of the data. Shares of features that occur together do not add
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import betainc
 
 from ibpdist.structs import Array, Named, dims, struct
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Float = NDArray[np.float64]
 Pairs = NDArray[np.bool_]
@@ -101,6 +104,8 @@ def diagnose(described: Named, seen: Moments, truncation: int) -> xr.Dataset | N
     rare = likely & (found.prevalence * rows < max(RARE * rows, FEWEST))
     correlation, cosine = correlations(seen.covariance), cosines(found.mean / np.sqrt(found.noise))
     pair = ("feature", "feature_")
+    import xarray as xr  # only whoever writes the result needs it, not every worker
+
     return xr.Dataset(
         {
             "explained": ("feature", each),

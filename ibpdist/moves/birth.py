@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import svds
 
 from ibpdist.algorithms.params import OFF, ModelParams
 from ibpdist.draws import Draws
@@ -86,6 +85,8 @@ def leading(white: Float, rng: np.random.Generator) -> tuple[Float, float]:
         vectors, largest = vectors[:DIRECTIONS], values.max(initial=0.0)
     else:
         start = rng.standard_normal(least)
+        from scipy.sparse.linalg import svds  # 20 MB that a worker can do without
+
         _, values, vectors = svds(white, k=DIRECTIONS, v0=start, tol=1e-3)
         vectors, largest = vectors[::-1], values.max()
     return vectors, float(largest**2 / max(rows, 1))

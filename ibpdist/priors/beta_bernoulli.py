@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import betaln, digamma
 
 from ibpdist.errors import UsageError
@@ -147,6 +146,8 @@ def best_mass(sums: PriorSums, truncation: int) -> float:
         return float(1 + truncation + pull - _mass.RATE * mass)
 
     low = 0.5 / (digamma(rows + 1) - digamma(1) + _mass.RATE)
+    from scipy.optimize import brentq  # 20 MB that a worker can do without
+
     return float(brentq(slope, low, 1.001 * (1 + truncation) / _mass.RATE, xtol=1e-14, rtol=1e-14))
 
 
