@@ -95,7 +95,7 @@ def test_it_stays_at_the_truth_above_a_random_start(missing):
 def test_the_objective_rises_from_the_first_step():
     planted = draw(PROBLEM)
     trace = truth_started(planted.x, planted.z)["trace"]["objective"].values
-    assert (np.diff(trace) >= 0).all()
+    assert (np.diff(trace) >= -1e-12 * np.abs(trace).max()).all()
     assert len(trace) <= 20
 
 
