@@ -40,6 +40,8 @@ SETTINGS: dict[str, Any] = {
     "distributed.nanny.pre-spawn-environ": remote.MALLOC | ONE,
 }
 
+LEFT_BEHIND = ("PYTHONHASHSEED", "__DASK_PARENT_PID")
+"""Variables that a nanny sets for a worker, and leaves when the worker does not start."""
 KEEP = {"distributed.deploy.lost-worker-timeout": "365 days"}
 """Otherwise, 15 s after a worker was lost, Dask closes its nanny for good if the nanny happens to be
 starting the next one; with a second loss at that time capacity is gone, silently. Read while it runs."""
@@ -156,7 +158,8 @@ def _interrupts_held() -> Iterator[None]:
 @contextmanager
 def _environment_kept() -> Iterator[None]:
     """Put back what nannies overwrite in the environment of this process each time they start a worker."""
-    before = {name: os.environ.get(name) for name in dask.config.get("distributed.nanny.pre-spawn-environ")}
+    names = [*dask.config.get("distributed.nanny.pre-spawn-environ"), *LEFT_BEHIND]
+    before = {name: os.environ.get(name) for name in names}
     try:
         yield
     finally:

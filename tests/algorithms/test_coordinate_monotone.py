@@ -21,7 +21,8 @@ def falls(case, passes, seed=3, dtype=np.float64, features=4, inner=1):
     alg = algorithm(case, features, inner)
     value = objectives(fit(alg, chunked(x, observed, [5, 9]), passes, seed)[3])
     assert np.isfinite(value).all()
-    assert value[-1] > value[0]
+    at_once = case.rule == "mode" and value[-1] == value[0]  # hard assignments can be best after one pass
+    assert at_once or value[-1] > value[0]
     return float(np.max(-np.diff(value) / (np.abs(value[1:]) + x.size))) / DIGITS[dtype]
 
 
