@@ -17,8 +17,11 @@ from ibpdist.engine._base import Block, History
 from ibpdist.engine.memo import InMemory, Memo, PinnedData
 from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
+from ibpdist.structs import pack
 
 KEPT_PARAMS = 32
+BATCH = 4 << 20
+"""Bytes of row state that make a file of a checkpoint."""
 
 
 class Workbench:
@@ -112,7 +115,17 @@ def advance(bench: Workbench, first: int, last: int, step: int) -> Block:
 
 
 def save(bench: Workbench, first: int, last: int, step: int) -> Mapping[str, str]:
-    """Store the row states of a group after `step`; hashes by file name."""
+    """Store the row states of a group after `step`, no more at once than BATCH; hashes by file name."""
+    files: dict[str, str] = {}
+    states: list[Local] = []
     with one_thread():
-        states = [bench.state(bench.chunk(index), step) for index in range(first, last)]
-    return bench.history.save(step, first, states)
+        for index in range(first, last):
+            states.append(bench.state(bench.chunk(index), step))
+            if index + 1 == last or sum(map(_size, states)) >= BATCH:
+                files |= bench.history.save(step, index + 1 - len(states), states)
+                states = []
+    return files
+
+
+def _size(state: Local) -> int:
+    return sum(array.nbytes for array in pack(state)[1].values())

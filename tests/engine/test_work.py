@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from ibpdist.algorithms.sweeps import sweeps
+from ibpdist.engine import work
+from ibpdist.engine._base import SAVE
 from ibpdist.engine.memo import InFiles
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench, advance, save, survey
@@ -150,3 +152,22 @@ def test_memory_history_keeps_what_a_step_needs():
     list(islice(sweeps(bench.algorithm, Serial(bench), 7), 5))
     assert sorted(bench.history._params) == [4, 5]
     assert bench.replayed == 0
+
+
+def test_row_state_is_saved_in_batches(tmp_path, monkeypatch):
+    """Files hold no more than BATCH and one state, cover every chunk once, and can be read."""
+    spec = toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=230)))
+    run, job = toy_run(tmp_path / "run", spec)
+    engine = serial_engine(run.path, job)
+    steps = sweeps(job.algorithm, engine, 7)
+    for _ in range(3):
+        now = next(steps)
+    monkeypatch.setattr(work, "BATCH", 3 * 10 * 3 * 8)  # three chunks of ten rows
+    run.checkpoints.begin(now.step)
+    files = {name: digest for saved in engine.each(SAVE, now.step) for name, digest in saved.items()}
+    run.checkpoints.commit(now.step, now.params, files, engine.chunks)
+    assert len(files) == 9, "of 16 and of 7 chunks: 3 3 3 3 3 1, 3 3 1"
+    shares = [share for block in engine.each("tests.support.toy:shares", now.step) for share in block]
+    for chunk in range(engine.chunks):
+        np.testing.assert_array_equal(run.checkpoints.state(now.step, chunk).share, shares[chunk])
+    run.close()
