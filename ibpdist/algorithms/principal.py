@@ -1,7 +1,7 @@
 """The principal start: all features, as the leading directions of the data turned to be simple.
 
-For features with weights (factors.md 2). The second moments of the data are asked for, or, when rows
-are wide, their products with a few columns: random ones, then twice the range of the products.
+For features with weights (factors.md 2). The second moments of the data about zero are asked for, or,
+when rows are wide, their products with a few columns: random ones, then twice the range of the products.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.algorithms._base import Known
+from ibpdist.algorithms.looks import CovarianceQuestion, answer
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.starts import beginnings
 from ibpdist.data._base import Chunk
@@ -20,27 +21,11 @@ from ibpdist.draws import Draws
 from ibpdist.model import Model
 from ibpdist.observations._base import Survey
 from ibpdist.starts.factors import leading, loadings, most
-from ibpdist.structs import Array, dims, struct
 
 Float = NDArray[np.float64]
 
 SPARE, LOOKS = 10, 3
 """Columns of a probe beyond the features, and how often products with it are asked for."""
-
-
-@struct
-class MomentsQuestion:
-    """Second moments of the rows in units `unit`, times an orthonormal `probe`; empty: all of them."""
-
-    unit: Array = dims("column")
-    probe: Array = dims("column component")
-
-
-@struct
-class MomentsAnswer:
-    """Sum over rows of x'x times the probe."""
-
-    product: Array = dims("column component")
 
 
 @dataclass(frozen=True)
@@ -56,22 +41,21 @@ class Principal:
         if len(known) == (1 if narrow else LOOKS):
             return None
         probe = np.zeros((columns, 0)) if narrow else self._probe(columns, width, known, draws)
-        return MomentsQuestion(model.observation.units(survey), probe)
+        return CovarianceQuestion(np.zeros(columns), 1 / model.observation.units(survey), probe)
 
-    def look(self, chunk: Chunk, question: MomentsQuestion, draws: Draws) -> MomentsAnswer:
-        x = chunk.x.astype(np.float64) / question.unit
-        return MomentsAnswer(x.T @ (x @ question.probe if question.probe.size else x))
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return answer(chunk, question, draws)
 
     def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
-        question, answer = known[-1]
+        question, answered = known[-1]
         rows, rng = max(float(survey.rows), 1.0), draws.generator("init")
         count = most(int(survey.rows), survey.cells.size, features)
         probe = question.probe if question.probe.size else np.eye(survey.cells.size)
-        values, axes = leading(answer.product / rows, probe, count)
-        found = loadings(values, axes, survey.squares / rows / question.unit**2)
+        values, axes = leading(answered.product / rows, probe, count)
+        found = loadings(values, axes, survey.squares / rows * question.unit**2)
         observed = model.observation.init(survey, count, rng)
         observed = model.observation.begun(
-            observed, found.mean * question.unit, found.noise * question.unit**2
+            observed, found.mean / question.unit, found.noise / question.unit**2
         )
         on = np.full(count, rows)
         return ModelParams(observation=observed, **beginnings(model, on, survey, rng, features))

@@ -11,7 +11,7 @@ from ibpdist.engine import remote
 from ibpdist.engine.cluster import _refuse_blind, _refuse_in_child, _refuse_mixed, attached, local
 from ibpdist.engine.threads import kernels
 from ibpdist.errors import ClusterLost, StorageError, UsageError
-from tests.support.clusters import IMPATIENT, engine_on, pids
+from tests.support.clusters import IMPATIENT, engine_on, pids, worker_pids
 from tests.support.toy import blobs, save_blobs, toy_run, toy_spec
 
 FACTS = {
@@ -124,19 +124,14 @@ def test_the_environment_is_as_it_was(monkeypatch):
     assert dict(os.environ) == before
 
 
-def workers_here():
-    """Process ids of workers that this process started."""
-    return {child.pid for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())}
-
-
 @pytest.mark.slow
 def test_workers_that_cannot_start_are_an_error_at_once_and_leave_nothing(monkeypatch):
     monkeypatch.setitem(clusters.SETTINGS, "distributed.worker.preload", ["ibpdist.nothing"])
-    before, children = dict(os.environ), workers_here()
+    before, children = dict(os.environ), set(worker_pids())
     with pytest.raises(RuntimeError, match="Nanny failed to start"), local(1, memory=1 << 30):
         raise AssertionError
     assert dict(os.environ) == before
-    assert workers_here() <= children
+    assert set(worker_pids()) <= children
 
 
 def test_no_scheduler_at_the_address(monkeypatch):

@@ -1,18 +1,16 @@
 """The systems of the catalog give the same bits wherever they run, whoever dies."""
 
-import contextlib
 import os
 import signal
 import threading
 import time
 
 import numpy as np
-import psutil
 import pytest
 
 import ibpdist as ibp
 from ibpdist.runs.verify import verify
-from tests.support.clusters import objectives
+from tests.support.clusters import objectives, worker_pids
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 SYSTEMS = {
@@ -47,24 +45,14 @@ class Killer:
         self.noticed += now.replayed > 0
         if self.noticed < NOTICED:
             deadline = time.monotonic() + 10
-            while len(workers()) < WORKERS and time.monotonic() < deadline:
+            while len(worker_pids()) < WORKERS and time.monotonic() < deadline:
                 time.sleep(0.1)
             threading.Timer(0.05, self.strike).start()
 
     def strike(self):
-        found = workers()
+        found = worker_pids()
         if found:
             os.kill(found[self.rng.integers(len(found))], signal.SIGKILL)
-
-
-def workers():
-    """Process ids of the workers that this process has started."""
-    found = []
-    for process in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):
-            if "spawn_main" in " ".join(process.cmdline()):
-                found.append(process.pid)
-    return found
 
 
 def assert_same(run, serial):

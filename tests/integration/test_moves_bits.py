@@ -10,13 +10,12 @@ import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
 import ibpdist as ibp
 from ibpdist.runs import events
 from ibpdist.runs.verify import verify
-from tests.support.clusters import objectives
+from tests.support.clusters import objectives, worker_pids
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 HERE = Path(__file__).parents[2]
@@ -90,26 +89,16 @@ class Killer:
         self.noticed += now.replayed > 0
         if self.noticed < NOTICED and now.trace["trial"] != now.trace["objective"]:
             deadline = time.monotonic() + 10
-            while len(workers()) < WORKERS and time.monotonic() < deadline:
+            while len(worker_pids()) < WORKERS and time.monotonic() < deadline:
                 time.sleep(0.1)
             threading.Timer(0.02, self.strike).start()
             time.sleep(0.03)
 
     def strike(self):
-        found = workers()
+        found = worker_pids()
         if found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(found[self.rng.integers(len(found))], signal.SIGKILL)
-
-
-def workers():
-    """Process ids of the workers that this process has started."""
-    found = []
-    for process in psutil.Process().children():
-        with contextlib.suppress(psutil.Error):
-            if "spawn_main" in " ".join(process.cmdline()):
-                found.append(process.pid)
-    return found
 
 
 def test_workers_killed_in_many_steps(case, tmp_path):

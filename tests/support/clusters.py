@@ -1,6 +1,9 @@
 """Local clusters for tests, and fits of toys on them."""
 
+import contextlib
 import os
+
+import psutil
 
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.watch import Patience
@@ -35,3 +38,13 @@ def objectives(path):
 def pids(cluster):
     """Process ids of the workers by address."""
     return cluster.client.run(os.getpid)
+
+
+def worker_pids():
+    """Process ids of the workers that this process has started."""
+    found = []
+    for process in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "spawn_main" in " ".join(process.cmdline()):
+                found.append(process.pid)
+    return found
