@@ -54,15 +54,16 @@ class Workbench:
     def chunk(self, index: int) -> Chunk:
         return self._data.read(index)
 
-    def state(self, chunk: Chunk, step: int) -> Local:
-        """Row state of a chunk after `step`: remembered, or made again from the newest known."""
-        known = self._newest(chunk.index, step)
-        at, local = known or (0, self.algorithm.start(chunk, self.params(0), self.draws.at(0)))
-        for missed in range(at + 1, step + 1):
-            local, _ = self.turn(chunk, local, missed)
-            self.replayed += 1
-        if at != step or known is None:
-            self._memo.put(chunk.index, step, local)
+    def state(self, index: int, step: int, chunk: Chunk | None = None) -> Local:
+        """Row state of a chunk after `step`: remembered, or made again from the newest known.
+
+        The chunk is read only when it has to be made again and is not given.
+        """
+        known = self._newest(index, step)
+        if known is not None and known[0] == step:
+            return known[1]
+        local = self._made(self.chunk(index) if chunk is None else chunk, known, step)
+        self._memo.put(index, step, local)
         return local
 
     def turn(self, chunk: Chunk, local: Local, step: int) -> tuple[Local, Any]:
@@ -72,9 +73,17 @@ class Workbench:
     def advance(self, index: int, step: int) -> Any:
         """Make `step` on a chunk, remember its row state; the sums."""
         chunk = self.chunk(index)
-        local, sums = self.turn(chunk, self.state(chunk, step - 1), step)
+        local, sums = self.turn(chunk, self.state(index, step - 1, chunk), step)
         self._memo.put(index, step, local)
         return sums
+
+    def _made(self, chunk: Chunk, known: tuple[int, Local] | None, step: int) -> Local:
+        """Row state after `step` from what is known of an earlier one, or from the start."""
+        at, local = known or (0, self.algorithm.start(chunk, self.params(0), self.draws.at(0)))
+        for missed in range(at + 1, step + 1):
+            local, _ = self.turn(chunk, local, missed)
+            self.replayed += 1
+        return local
 
     def _newest(self, index: int, step: int) -> tuple[int, Local] | None:
         held = self._memo.get(index)
@@ -120,7 +129,7 @@ def save(bench: Workbench, first: int, last: int, step: int) -> Mapping[str, str
     states: list[Local] = []
     with one_thread():
         for index in range(first, last):
-            states.append(bench.state(bench.chunk(index), step))
+            states.append(bench.state(index, step))
             if index + 1 == last or sum(map(_size, states)) >= BATCH:
                 files |= bench.history.save(step, index + 1 - len(states), states)
                 states = []

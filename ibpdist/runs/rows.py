@@ -84,9 +84,7 @@ def row_labels(source: Source) -> dict[str, Labels]:
 
 
 def _rows_first(bench: Workbench, index: int, step: int) -> Named:
-    chunk = bench.chunk(index)
-    state = bench.state(chunk, step)
-    named = bench.algorithm.describe_rows(state, bench.params(step))
+    named = bench.algorithm.describe_rows(bench.state(index, step), bench.params(step))
     return {name: _turned(dims, values) for name, (dims, values) in named.items()}
 
 

@@ -49,7 +49,7 @@ def whole():
 
 
 def rows_of(place, step):
-    return [packed(place.state(place.chunk(index), step)) for index in range(CHUNKS)]
+    return [packed(place.state(index, step)) for index in range(CHUNKS)]
 
 
 def same_steps(found, truth):
@@ -100,7 +100,7 @@ def test_all_chunks_lost_again_and_again_with_checkpoints_between(whole, kind, e
     for now in sweeps(alg, Serial(place), seed):
         found.append(now)
         if now.step % every == 0:
-            states = [place.state(place.chunk(index), now.step) for index in range(CHUNKS)]
+            states = [place.state(index, now.step) for index in range(CHUNKS)]
             record.save(now.step, 0, states)
         if now.trace["settled"]:
             break
@@ -121,7 +121,7 @@ def test_resumed_at_every_step(whole, kind):
         place = bench(alg, source, seed, record)
         now = next(sweeps(alg, Serial(place), seed, begin))
         found.append(now)
-        states = [place.state(place.chunk(index), now.step) for index in range(CHUNKS)]
+        states = [place.state(index, now.step) for index in range(CHUNKS)]
         record = Record()
         record.save(now.step, 0, states)
         begin = now.step, unpacked(packed(now.params))
@@ -136,7 +136,7 @@ def test_chunks_hold_the_same_features_however_they_came_to_them(whole):
     place = bench(alg, source, seed)
     for now in sweeps(alg, Serial(place), seed):
         for index in range(CHUNKS):
-            state = place.state(place.chunk(index), now.step)
+            state = place.state(index, now.step)
             trying = not isinstance(now.params.kept, Nothing)
             begun = int(now.params.stand.order) == Order.TRY
             assert isinstance(state.kept, RowState) == (trying and not begun) or not trying
@@ -149,10 +149,8 @@ def test_chunks_hold_the_same_features_however_they_came_to_them(whole):
 
 def rescored(alg, source, place, now):
     """The objective of the result: its parameters, and the sums of the z that it shows."""
-    shown = []
-    for index in range(source.chunks):
-        chunk = place.chunk(index)
-        shown.append(alg.describe_rows(place.state(chunk, now.step), now.params)["z"][1])
+    states = [place.state(index, now.step) for index in range(source.chunks)]
+    shown = [alg.describe_rows(state, now.params)["z"][1] for state in states]
     params = alg.final(now.params)
     z = np.concatenate(shown, axis=1).astype(np.float64)
     by_prevalence = np.argsort(-params.on, kind="stable")

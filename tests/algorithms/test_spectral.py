@@ -250,7 +250,7 @@ def settled_quietly(alg, x, observed, most=25):
         for now in snapshots:
             guard(before, now)
             before = now
-        state = place.state(place.chunk(0), before.step)
+        state = place.state(0, before.step)
     for record in (before.params.now, state.now):
         for field, value in pack(record)[1].items():
             assert np.isfinite(value).all(), field

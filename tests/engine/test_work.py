@@ -13,6 +13,8 @@ from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench, advance, save, survey
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.drive import Saver
+from ibpdist.runs.history import RunHistory
+from ibpdist.runs.rows import describe
 from tests.support.toy import Toy, blobs, save_blobs, serial_engine, toy_run, toy_spec
 
 STEPS = 7
@@ -43,36 +45,36 @@ def fresh(run, **options):
 def test_state_is_rebuilt_from_nothing(run, step):
     bench = fresh(run)
     for index in (0, 11, 22):
-        state = bench.state(bench.chunk(index), step)
+        state = bench.state(index, step)
         assert np.array_equal(state.share, run[2][step][index])
 
 
 def test_rebuilding_begins_at_the_newest_commit(run):
     bench = fresh(run)
-    bench.state(bench.chunk(4), 7)
+    bench.state(4, 7)
     assert bench.replayed == 4, "from the commit after step 3"
-    bench.state(bench.chunk(4), 7)
+    bench.state(4, 7)
     assert bench.replayed == 4, "the second time it is remembered"
 
 
 def test_rebuilding_before_the_first_commit_begins_at_the_start(run):
     bench = fresh(run)
-    bench.state(bench.chunk(4), 2)
+    bench.state(4, 2)
     assert bench.replayed == 2
 
 
 def test_state_kept_from_long_ago_is_brought_forward(run):
     bench = fresh(run)
-    bench.state(bench.chunk(4), 5)
+    bench.state(4, 5)
     bench.replayed = 0
-    assert np.array_equal(bench.state(bench.chunk(4), 7).share, run[2][7][4])
+    assert np.array_equal(bench.state(4, 7).share, run[2][7][4])
     assert bench.replayed == 2
 
 
 def test_state_of_a_later_step_is_not_used_for_an_earlier_one(run):
     bench = fresh(run)
-    bench.state(bench.chunk(4), 7)
-    assert np.array_equal(bench.state(bench.chunk(4), 5).share, run[2][5][4])
+    bench.state(4, 7)
+    assert np.array_equal(bench.state(4, 5).share, run[2][5][4])
 
 
 @pytest.mark.parametrize("step", [1, 4, 6])
@@ -121,7 +123,7 @@ def test_a_damaged_commit_is_passed_over(run):
         raw[-3] ^= 4
         file.write_bytes(raw)
     bench = fresh(run)
-    assert np.array_equal(bench.state(bench.chunk(22), 7).share, truth[7][22])
+    assert np.array_equal(bench.state(22, 7).share, truth[7][22])
     assert bench.replayed == 7
 
 
@@ -138,6 +140,49 @@ def test_save_names_and_hashes_its_file(run):
     files = save(fresh(run), 8, 16, 5)
     assert list(files) == ["rows-000008-000015.rec"]
     assert len(files["rows-000008-000015.rec"]) == 64
+
+
+class Counting:
+    """A source that counts how often each chunk is read."""
+
+    def __init__(self, source):
+        self._source, self.reads = source, [0] * source.chunks
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
+
+    def read(self, index):
+        self.reads[index] += 1
+        return self._source.read(index)
+
+
+@pytest.fixture
+def counted(run):
+    directory, job, *_ = run
+    return Workbench(job.algorithm, Counting(job.source), RunHistory(directory.path), job.spec.seed)
+
+
+def test_state_that_is_remembered_is_saved_and_described_without_the_data(run, counted):
+    advance(counted, 0, 8, 1)
+    assert counted.source.reads[:8] == [1] * 8, "the start and the step need the data once"
+    run[0].checkpoints.begin(1)
+    save(counted, 0, 8, 1)
+    (named, *_) = describe(counted, 0, 8, 1)
+    assert named
+    assert counted.source.reads[:8] == [1] * 8
+
+
+def test_state_that_was_committed_needs_no_data(run, counted):
+    assert np.array_equal(counted.state(4, 3).share, run[2][3][4])
+    assert sum(counted.source.reads) == 0
+
+
+def test_steps_that_are_made_again_need_the_data_once(run, counted):
+    counted.state(4, 7)
+    advance(counted, 11, 12, 6)
+    assert counted.replayed == 4 + 2
+    assert [index for index, reads in enumerate(counted.source.reads) if reads] == [4, 11]
+    assert max(counted.source.reads) == 1
 
 
 def test_survey_adds_up(run):

@@ -142,6 +142,6 @@ class TestBench:
         run = RunDirectory.create(tmp_path / "run", spec(data=str(tmp_path / "x.npy")).dump(), dict)
         bench = open_bench(str(run.path), 0, str(tmp_path / "spill"))
         bench.history.publish(0, initial(bench.algorithm, Serial(bench), bench.draws))
-        bench.state(bench.chunk(0), 0)
+        bench.state(0, 0)
         assert [p.name for p in (tmp_path / "spill").iterdir()] == ["0.state"]
         run.close()

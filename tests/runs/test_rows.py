@@ -31,7 +31,7 @@ def test_in_memory_joins_the_chunks_in_order(engine):
     dims, values = named["z"]
     assert dims == ("row", "feature")
     assert values.shape == (47, 3)
-    state = [engine.bench.state(engine.bench.chunk(i), 0).share for i in range(5)]
+    state = [engine.bench.state(i, 0).share for i in range(5)]
     order = np.argsort(-engine.bench.params(0).weight, kind="stable")
     assert np.array_equal(values, np.concatenate(state)[:, order])
     np.testing.assert_allclose(seen.products, values.T @ values, rtol=1e-12)
