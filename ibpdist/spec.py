@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from ibpdist.errors import UsageError
@@ -71,55 +79,22 @@ def _truncation(value: object) -> object:
     return value
 
 
+def _name(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("a name has no control characters")
+    return value
+
+
+Name = Annotated[str, Field(min_length=1, max_length=4096), AfterValidator(_name)]
 Setting = Annotated[Any, BeforeValidator(_setting)]
 Holdout = Annotated[float | str, BeforeValidator(_holdout)]
 Truncation = Annotated[int | Literal["auto"], BeforeValidator(_truncation)]
 
 
-class FitSpec(BaseModel):
-    """One fit: the data, the system of the catalog, and everything that decides the result.
-
-    `truncation` is K, the number of features provided, or `auto`: as many as the
-    data ask for. `seed` is any integer from 0 on.
-    `rtol` is the relative gain of the objective at which a fit stops, `steps` the limit.
-    `inner` sweeps over the features are made in a step. `holdout` is the share of the columns
-    hidden in the last half of the rows, or a recipe such as `rows:share=0.1` (data/splits.py).
-    `checkpoint` is the number of steps between checkpoints; it does not change the result. `set`
-    holds the settings of the system.
-    """
+class Spec(BaseModel):
+    """A frozen record of what a file of keys and values says; what is wrong with one is a UsageError."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
-
-    data: str = Field(min_length=1, max_length=4096)
-    system: str = Field(min_length=1, max_length=64)
-    truncation: Truncation
-    seed: int = Field(ge=0)
-    steps: int = Field(default=1000, gt=0)
-    rtol: float = Field(default=1e-6, ge=0, lt=1)
-    inner: int = Field(default=1, gt=0)
-    restarts: int = Field(default=1, gt=0)
-    holdout: Holdout = 0.0
-    checkpoint: int = Field(default=10, gt=0)
-    set: dict[str, Setting] = Field(default_factory=dict)
-
-    @field_validator("data")
-    @classmethod
-    def _printable(cls, value: str) -> str:
-        if not value.isprintable():
-            raise ValueError("a name has no control characters")
-        return value
-
-    @field_validator("set")
-    @classmethod
-    def _positive(cls, value: dict[str, Any]) -> dict[str, Any]:
-        for name in _POSITIVE:
-            number = value.get(name, 1)
-            if isinstance(number, bool) or (isinstance(number, int | float) and number <= 0):
-                raise PydanticCustomError("positive", "expected greater than 0", {"key": name})
-            if isinstance(number, int | float) and not _LEAST <= number <= _MOST:
-                between = f"expected between {_LEAST:g} and {_MOST:g}; give the data another unit"
-                raise PydanticCustomError("positive", between, {"key": name})
-        return value
 
     @classmethod
     def make(cls, **values: Any) -> Self:
@@ -150,6 +125,38 @@ class FitSpec(BaseModel):
         """Canonical YAML: every key, in the order of the fields; reading it gives an equal spec."""
         return yaml.dump(self.model_dump(), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
+
+class FitSpec(Spec):
+    """One fit: the data, the system of the catalog, and everything that decides the result.
+
+    `truncation` is K, the number of features provided, or `auto`: as many as the
+    data ask for. `seed` is any integer from 0 on.
+    `rtol` is the relative gain of the objective at which a fit stops, `steps` the limit.
+    `inner` sweeps over the features are made in a step. `holdout` is the share of the columns
+    hidden in the last half of the rows, or a recipe such as `rows:share=0.1` (data/splits.py).
+    `checkpoint` is the number of steps between checkpoints; it does not change the result. `set`
+    holds the settings of the system.
+    """
+
+    data: Name
+    system: str = Field(min_length=1, max_length=64)
+    truncation: Truncation
+    seed: int = Field(ge=0)
+    steps: int = Field(default=1000, gt=0)
+    rtol: float = Field(default=1e-6, ge=0, lt=1)
+    inner: int = Field(default=1, gt=0)
+    restarts: int = Field(default=1, gt=0)
+    holdout: Holdout = 0.0
+    checkpoint: int = Field(default=10, gt=0)
+    set: dict[str, Setting] = Field(default_factory=dict)
+
+    @field_validator("set")
+    @classmethod
+    def _in_range(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, setting in value.items():
+            positive(name, setting)
+        return value
+
     def id(self, fingerprint: str) -> str:
         """16 hex digits: a hash of all that decides the result, the data by their fingerprint."""
         decides = self.model_dump(exclude=_NOT_RESULT)
@@ -157,13 +164,23 @@ class FitSpec(BaseModel):
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def positive(name: str, value: Any) -> None:
+    """Refuse a setting that must be positive, and is a number that is not or that is out of all range."""
+    if name not in _POSITIVE or isinstance(value, str):
+        return
+    if isinstance(value, bool) or value <= 0:
+        raise PydanticCustomError("positive", "expected greater than 0", {"key": name, "value": value})
+    if not _LEAST <= value <= _MOST:
+        between = f"expected between {_LEAST:g} and {_MOST:g}; give the data another unit"
+        raise PydanticCustomError("positive", between, {"key": name, "value": value})
+
+
 def _sentence(error: ValidationError, lines: Lines, known: list[str]) -> str:
     first = error.errors(include_url=False)[0]
-    at = tuple(str(part) for part in first["loc"])
+    at = tuple(str(part) for part in first["loc"] if not isinstance(part, int))
     value = first["input"]
     if first["type"] == "positive":
-        name = first["ctx"]["key"]
-        at, value = (*at, name), value[name]
+        at, value = (*at, first["ctx"]["key"]), first["ctx"]["value"]
     line = lines.get(at, lines.get(at[:1]))
     where = (f"line {line}: " if line is not None else "") + ".".join(at)
     if first["type"] == "extra_forbidden":
