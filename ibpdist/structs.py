@@ -8,8 +8,9 @@
 A record checks its shapes when it is made. `combine` reduces two records of neighbouring
 blocks of rows field by field, left block first, so a reduction is data: every field says
 how it reduces. A trailing underscore marks a second axis over the same dim
-(`feature feature_`). Records nest. `pack` and `unpack` turn a record into a JSON-able
-outline and a flat dict of arrays, and back; nothing is ever pickled.
+(`feature feature_`). Records nest, and a field of `parts` holds a tuple of records. `pack`
+and `unpack` turn a record into a JSON-able outline and a flat dict of arrays, and back; nothing
+is ever pickled.
 """
 
 from __future__ import annotations
@@ -38,12 +39,20 @@ _REDUCE: dict[str, Callable[[Array, Array, int], Array]] = {
 }
 
 
+Joining = Literal["each", "join"]
+
+
+def parts(reduce: Joining = "each") -> Any:
+    """Declare a field that is a tuple of records: two of them are reduced one by one, or joined."""
+    return dataclasses.field(metadata={"parts": reduce})
+
+
 def dims(names: str = "", *, reduce: Reduction = "sum", along: str = "row") -> Any:
     """Declare an array field by its dims; `along` names the dim a `concat` field grows in."""
     return dataclasses.field(metadata={"dims": tuple(names.split()), "reduce": reduce, "along": along})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(dims,))
+@dataclass_transform(frozen_default=True, field_specifiers=(dims, parts))
 def struct(cls: type[T]) -> type[T]:
     """Make a frozen record; fields are arrays declared with `dims`, or other records."""
     cls.__post_init__ = _check  # type: ignore[attr-defined]  # the generated __init__ calls only what it sees
@@ -73,6 +82,10 @@ def combine(left: T, right: T, *, reuse: bool = False) -> T:
     made: dict[str, Any] = {}
     for f in dataclasses.fields(left):  # type: ignore[arg-type]
         a, b = getattr(left, f.name), getattr(right, f.name)
+        if "parts" in f.metadata:
+            joined = f.metadata["parts"] == "join"
+            made[f.name] = a + b if joined else _each(a, b, reuse)
+            continue
         if "dims" not in f.metadata:
             made[f.name] = combine(a, b, reuse=reuse)
             continue
@@ -82,6 +95,10 @@ def combine(left: T, right: T, *, reuse: bool = False) -> T:
         axis = f.metadata["dims"].index(f.metadata["along"]) if f.metadata["reduce"] == "concat" else 0
         made[f.name] = _REDUCE[f.metadata["reduce"]](a, b, axis)
     return type(left)(**made)
+
+
+def _each(left: tuple[Any, ...], right: tuple[Any, ...], reuse: bool) -> tuple[Any, ...]:
+    return tuple(combine(a, b, reuse=reuse) for a, b in zip(left, right, strict=True))
 
 
 def replace(record: T, **changes: Any) -> T:
@@ -98,10 +115,20 @@ def pack(record: Any) -> tuple[dict[str, Any], dict[str, Array]]:
         if "dims" in f.metadata:
             arrays[f.name] = np.asarray(value)
             continue
-        inner, held = pack(value)
-        outline["records"][f.name] = inner
-        arrays.update({f"{f.name}.{name}": a for name, a in held.items()})
+        if "parts" in f.metadata:
+            outline["records"][f.name] = [
+                _packed(one, f"{f.name}.{i}", arrays) for i, one in enumerate(value)
+            ]
+        else:
+            outline["records"][f.name] = _packed(value, f.name, arrays)
     return outline, arrays
+
+
+def _packed(value: Any, prefix: str, arrays: dict[str, Array]) -> dict[str, Any]:
+    """Outline of a nested record, whose arrays are added under a prefix."""
+    inner, held = pack(value)
+    arrays.update({f"{prefix}.{name}": a for name, a in held.items()})
+    return inner
 
 
 def unpack(outline: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
@@ -111,9 +138,15 @@ def unpack(outline: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     kind = _KINDS[outline["kind"]]
     fields: dict[str, Any] = {name: a for name, a in arrays.items() if "." not in name}
     for name, inner in outline["records"].items():
-        held = {key.removeprefix(f"{name}."): a for key, a in arrays.items() if key.startswith(f"{name}.")}
-        fields[name] = unpack(inner, held)
+        if isinstance(inner, list):
+            fields[name] = tuple(unpack(one, _under(f"{name}.{i}.", arrays)) for i, one in enumerate(inner))
+        else:
+            fields[name] = unpack(inner, _under(f"{name}.", arrays))
     return kind(**fields)
+
+
+def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    return {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
 
 
 def _check(self: Any) -> None:

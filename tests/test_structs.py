@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ibpdist.structs import Array, combine, dims, dims_of, is_struct, pack, replace, struct, unpack
+from ibpdist.structs import Array, combine, dims, dims_of, is_struct, pack, parts, replace, struct, unpack
 
 
 @struct
@@ -143,3 +143,41 @@ def test_a_name_stands_for_one_record_only():
     other = type("Inner", (), {"__module__": "elsewhere"})
     with pytest.raises(TypeError, match="there is a record Inner in"):
         struct(other)
+
+
+@struct
+class Several:
+    each: tuple = parts()
+    ends: tuple = parts("join")
+    rows: Array = dims()
+
+
+def several(seed):
+    return Several((made(seed), Inner([seed, 1])), (Inner([seed]),), rows=np.asarray(seed))
+
+
+def test_parts_are_reduced_one_by_one_or_joined():
+    both = combine(several(1), several(2))
+    same(both.each[0], combine(made(1), made(2)))
+    assert both.each[1].total.tolist() == [3, 2]
+    assert [one.total.tolist() for one in both.ends] == [[1], [2]]
+    assert both.rows == 3
+
+
+def test_parts_must_be_as_many_to_be_reduced():
+    with pytest.raises(ValueError, match="zip"):
+        combine(several(1), replace(several(2), each=(made(2),)))
+
+
+def test_parts_are_packed():
+    outline, arrays = pack(several(4))
+    found = unpack(json.loads(json.dumps(outline)), arrays)
+    same(found, several(4))
+    assert len(found.each) == 2
+    same(unpack(*pack(replace(several(4), each=()))), replace(several(4), each=()))
+
+
+def test_sums_of_parts_can_be_made_in_place():
+    a, b = several(1), several(2)
+    expected = combine(several(1), several(2))
+    same(combine(a, b, reuse=True), expected)

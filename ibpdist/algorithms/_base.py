@@ -22,7 +22,7 @@ Trace = Mapping[str, float]
 """Terms of one step by name; always `objective`, `bound` and `active`."""
 
 
-class Parallel(Protocol):
+class Steps(Protocol):
     """All chunks, then one update. Steps count from 1; the start of the row state is step 0."""
 
     def survey(self, chunk: Chunk) -> Any:
@@ -51,16 +51,20 @@ class Parallel(Protocol):
 
     def update(self, params: Params, sums: Sums, draws: Draws) -> tuple[Params, Trace]: ...
 
+    def monotone(self) -> bool:
+        """Whether the objective may never fall (false for draws)."""
+        ...
+
+
+class Parallel(Steps, Protocol):
+    """Steps that lead to a result."""
+
     def carried(self, params: Params, sums: Sums) -> Sums:
         """Sums of rows that are not met again, made before these parameters, as they are under them."""
         ...
 
     def additive(self, params: Params) -> bool:
         """Whether sums made under these parameters can be added to those of rows yet to come."""
-        ...
-
-    def monotone(self) -> bool:
-        """Whether the objective may never fall (false for draws)."""
         ...
 
     def final(self, params: Params) -> Params:

@@ -102,7 +102,7 @@ class Step:
 @dataclass(frozen=True)
 class Agenda:
     """`exact` moves need no pass and are made whenever the fit has settled; then the `turns` are taken
-    in their order, in rounds, until a round brings nothing."""
+    in their order, again and again, until each had its turn since a move last succeeded."""
 
     exact: Sequence[tuple[str, Move]] = ()
     turns: Sequence[Turn] = ()
@@ -130,7 +130,8 @@ class Agenda:
             return self._moving(step)
         made, trace, number = found
         gain = Decision(number, float(trace["objective"]) - step.objective, True)
-        return fit_so_far(step.stand, made, trace, gain, fresh=fresh_after(step, made), last=-np.inf)
+        news = {"fresh": fresh_after(step, made), "last": -np.inf, "idle": 0}
+        return fit_so_far(step.stand, made, trace, gain, **news)
 
     def _improved(self, step: Step) -> tuple[Any, Trace, int] | None:
         """Parameters after all moves that need no pass, their trace, and the number of the last; None if
@@ -156,12 +157,13 @@ class Agenda:
         return situation.params, step.fit.score(situation.params, sums), number
 
     def _moving(self, step: Step) -> Next:
-        """Begin the next move that has something to offer."""
+        """Begin the next move that has something to offer; what was refused is not tried again before
+        something else has changed."""
         stand = step.stand
-        turn, tries, rounds = int(stand.turn), int(stand.tries), int(stand.rounds)
+        turn, tries, idle = int(stand.turn), int(stand.tries), int(stand.idle)
         asked = Phase(int(stand.phase)) is Phase.ASKING
-        while turn < len(self.turns):
-            item, at = self.turns[turn], {"turn": turn, "tries": tries, "checked": 1}
+        while turn < len(self.turns) and idle < len(self.turns):
+            item, at = self.turns[turn], {"turn": turn, "tries": tries, "idle": idle, "checked": 1}
             if item.move is None:
                 return self._go(step, phase=Phase.RENEWING, order=Order.RENEW, **at)
             if item.residuals and not asked:
@@ -169,11 +171,12 @@ class Agenda:
             found = item.move(step.situation(tries), step.draws.generator(f"{item.name} {tries}"))
             if found is not None:
                 return self._attempt(step, found, **at)
-            turn, tries, asked = turn + 1, 0, False
-        if int(stand.fruitful) and rounds + 1 < ROUNDS:
-            again = {"turn": 0, "tries": 0, "rounds": rounds + 1, "fruitful": 0, "checked": 1}
+            turn, tries, idle, asked = turn + 1, 0, idle + 1, False
+        rounds = int(stand.rounds) + 1
+        if idle < len(self.turns) and rounds < ROUNDS:
+            again = {"turn": 0, "tries": 0, "rounds": rounds, "idle": idle, "checked": 1}
             return self._go(step, phase=Phase.SETTLING, **again)
-        return self._go(step, phase=Phase.DONE, turn=turn, tries=0)
+        return self._go(step, phase=Phase.DONE, turn=turn, tries=0, idle=idle)
 
     def _go(self, step: Step, **changes: Any) -> Next:
         return fit_so_far(step.stand, step.now, step.trace, **changes)
@@ -188,7 +191,7 @@ class Agenda:
         stand, item = step.stand, self.turns[int(step.stand.turn)]
         gain, tries = step.objective - float(stand.objective), int(stand.tries) + 1
         again = gain > RENEWED * abs(step.objective) and tries < item.patience
-        at = {"tries": tries} if again else {"turn": int(stand.turn) + 1, "tries": 0}
+        at = {"tries": tries} if again else over(stand)
         decision = Decision(self._number(stand), gain, gain > 0)
         return fit_so_far(stand, step.now, step.trace, decision, phase=Phase.SETTLING, **at)
 
@@ -202,11 +205,11 @@ class Agenda:
         if gain > WORTH * abs(float(stand.objective)):
             decision, fresh = Decision(self._number(stand), gain, True), fresh_after(step, made)
             order = {"phase": Phase.SETTLING, "order": Order.TAKE, "last": -np.inf}
-            news = {"tries": 0, "fruitful": 1, "checked": 0, "fresh": fresh}
+            news = {"tries": 0, "idle": 0, "checked": 0, "fresh": fresh}
             return fit_so_far(stand, made, trace, decision, **order, **news)
         tries = int(stand.tries) + 1
         patient = tries < self.turns[int(stand.turn)].patience
-        at = {"tries": tries} if patient else {"turn": int(stand.turn) + 1, "tries": 0}
+        at = {"tries": tries} if patient else over(stand)
         decision = Decision(self._number(stand), gain, False)
         return gone_back(stand, step.params.kept, trace, decision, fresh=step.fresh, **at)
 
@@ -215,6 +218,11 @@ class Agenda:
 
     def _number(self, stand: Stand) -> int:
         return len(self.exact) + int(stand.turn) + 1
+
+
+def over(stand: Stand) -> dict[str, int]:
+    """The turn is over, and nothing has changed in it since its move began to be refused."""
+    return {"turn": int(stand.turn) + 1, "tries": 0, "idle": int(stand.idle) + 1}
 
 
 def fresh_after(step: Step, made: Any) -> int:

@@ -47,8 +47,8 @@ class Stand:
     """`turn` is the move whose turn it is, `tries` how often it was refused since it last succeeded,
     `rounds` how many times all had their turn, `left` the passes left of a trial, `objective`, `bound`
     and `active` those of the fit so far, `last` the objective of the last step, `fresh` the next unused
-    id, `checked` whether the moves without a pass have nothing more to offer, `fruitful` whether a move
-    succeeded in this round, `share` the share of rows whose residuals are asked for."""
+    id, `checked` whether the moves without a pass have nothing more to offer, `idle` how many turns ended
+    since a move last succeeded, `share` the share of rows whose residuals are asked for."""
 
     phase: Array = dims()
     order: Array = dims()
@@ -62,14 +62,14 @@ class Stand:
     last: Array = dims()
     fresh: Array = dims()
     checked: Array = dims()
-    fruitful: Array = dims()
+    idle: Array = dims()
     share: Array = dims()
 
 
 def begun(fresh: int) -> Stand:
     """Before the first step."""
     none: dict[str, Any] = dict.fromkeys(("phase", "order", "turn", "tries", "rounds", "left"), 0)
-    none |= dict.fromkeys(("checked", "fruitful"), 0) | dict.fromkeys(("share", "active"), 0.0)
+    none |= dict.fromkeys(("checked", "idle"), 0) | dict.fromkeys(("share", "active"), 0.0)
     low = dict.fromkeys(("objective", "bound", "last"), -np.inf)
     return Stand(**{name: np.asarray(value) for name, value in (none | low | {"fresh": fresh}).items()})
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from ibpdist.algorithms._base import Parallel, Params, Trace
+from ibpdist.algorithms._base import Params, Steps, Trace
 from ibpdist.draws import Draws
 from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine
 from ibpdist.engine.threads import one_thread
@@ -30,7 +30,7 @@ class Snapshot:
 
 
 def sweeps(
-    algorithm: Parallel,
+    algorithm: Steps,
     engine: Engine,
     seed: int,
     begin: tuple[int, Params] | None = None,
@@ -52,7 +52,7 @@ def sweeps(
         yield Snapshot(step, params, trace, time.perf_counter() - began, block.replayed)
 
 
-def initial(algorithm: Parallel, engine: Engine, draws: Draws, like: Params | None = None) -> Params:
+def initial(algorithm: Steps, engine: Engine, draws: Draws, like: Params | None = None) -> Params:
     """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
     survey, at = reduced(engine.each(SURVEY)), draws.at(0)
     if like is not None:
@@ -66,7 +66,7 @@ def initial(algorithm: Parallel, engine: Engine, draws: Draws, like: Params | No
     return begun(algorithm, survey, at, answer)
 
 
-def begun(algorithm: Parallel, survey: Any, draws: Draws, answer: Callable[[int, Any], Any]) -> Params:
+def begun(algorithm: Steps, survey: Any, draws: Draws, answer: Callable[[int, Any], Any]) -> Params:
     """Initial parameters; `answer` gets the questions of the algorithm as steps -1, -2, ..."""
     known: list[tuple[Any, Any]] = []
     for step in count(1):

@@ -22,6 +22,7 @@ from ibpdist.engine import remote
 from ibpdist.engine.dask import DaskEngine
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.threads import kernels
+from ibpdist.engine.tls import security
 from ibpdist.engine.watch import Patience, Watch
 from ibpdist.errors import ClusterLost, StorageError, UsageError
 
@@ -121,8 +122,8 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
 
 @contextmanager
 def attached(address: str, patience: Patience | None = None) -> Iterator[Cluster]:
-    """The workers of a scheduler that runs already."""
-    with _client(address, 1) as client:
+    """The workers of a scheduler that runs already; for `tls://` with the certificates of Dask's configuration."""
+    with _client(address, 1, security=security(address)) as client:
         size = len(client.sync(client.scheduler.identity, callback_timeout=START)["workers"])
         yield Cluster(client, size, patience or Patience())
 
@@ -171,9 +172,9 @@ def _environment_kept() -> Iterator[None]:
 
 
 @contextmanager
-def _client(target: Any, workers: int) -> Iterator[Any]:
+def _client(target: Any, workers: int, **options: Any) -> Iterator[Any]:
     try:
-        client = _new_client(target, timeout=START, set_as_default=False)
+        client = _new_client(target, timeout=START, set_as_default=False, **options)
     except (OSError, TimeoutError) as error:
         raise ClusterLost(f"scheduler {target}: cannot be reached: {error}") from error
     try:

@@ -38,18 +38,26 @@ class Plan:
 
 
 def plan(
-    source: Source, features: int, processes: int, limit: int, cache: int | None = None, fits: int = 1
+    source: Source,
+    features: int,
+    processes: int,
+    limit: int,
+    cache: int | None = None,
+    fits: int = 1,
+    entries: int = 1,
 ) -> Plan:
     """What each of `processes` needs for `features` features, within `limit` bytes each.
 
+    A row keeps `entries` numbers for each feature of each of `fits` fits (see `catalog.entries`).
     When short, the data cache goes first, then row state to files; what still does not fit is
     refused with the chunk size that does.
     """
     start, stop = source.bounds(0)
-    row = source.columns * source.dtype.itemsize
+    itemsize = source.dtype.itemsize
+    row = source.columns * itemsize
     chunks = CHUNKS * (stop - start) * row
     sums = 2 * 8 * features * (features + source.columns) * fits
-    state = source.rows * features * 4 * fits // processes
+    state = source.rows * features * itemsize * entries * fits // processes
     room = int(USABLE * limit) - BASE - chunks - sums
     if room < 0:
         _refuse(limit, BASE + chunks + sums, row, room + chunks)

@@ -37,10 +37,11 @@ class Place:
     def distributed(self) -> bool:
         return self.workers > 0 or self.scheduler is not None
 
-    def plan(self, source: Source, features: int, processes: int | None = None) -> Plan:
+    def plan(self, source: Source, features: int, processes: int | None = None, *, entries: int = 1) -> Plan:
         """The memory of each process; refuses what does not fit."""
         count = processes or max(1, self.workers)
-        return plan(source, features, count, self.memory or available(count), self.cache)
+        limit = self.memory or available(count)
+        return plan(source, features, count, limit, self.cache, entries=entries)
 
     @contextmanager
     def cluster(self) -> Iterator[Cluster | None]:

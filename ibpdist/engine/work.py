@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ibpdist.algorithms._base import Local, Parallel, Params
+from ibpdist.algorithms._base import Local, Params, Steps
 from ibpdist.data._base import Chunk, Source
 from ibpdist.draws import Draws
 from ibpdist.engine._base import Block, History
@@ -29,7 +29,7 @@ class Workbench:
 
     def __init__(
         self,
-        algorithm: Parallel,
+        algorithm: Steps,
         source: Source,
         history: History,
         seed: int,

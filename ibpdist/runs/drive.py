@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import xarray as xr
 
-from ibpdist.algorithms._base import Params
+from ibpdist.algorithms._base import Params, Steps
 from ibpdist.algorithms.sweeps import Rule, Snapshot, Stop, sweeps, until
 from ibpdist.engine._base import SAVE, Engine
 from ibpdist.errors import StorageError
@@ -21,29 +22,57 @@ SHARE = 10
 """A checkpoint waits until the steps since the last one took this many times as long as it did."""
 
 
+class Work(Protocol):
+    """What is stepped to its end: a fit, or several at once."""
+
+    @property
+    def algorithm(self) -> Steps: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def checkpoint(self) -> int:
+        """Steps from one checkpoint to the next."""
+        ...
+
+    def rules(self) -> list[Rule]: ...
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The last step, why it was the last, and the terms of all of them."""
+
+    last: Snapshot
+    stop: Stop
+    terms: dict[int, dict[str, float]]
+
+
 def drive(
     run: RunDirectory, job: Job, engine: Engine, progress: Progress | None = None, first: Params | None = None
 ) -> None:
     """Finish a run, new or interrupted; `first` are parameters of another fit to begin a new one with."""
     with records.storage_errors(run.path):
-        _drive(run, job, engine, progress, first)
+        ended = to_end(run, job, engine, progress, first)
+        result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, ended))
+        run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
 
 
-def _drive(
-    run: RunDirectory, job: Job, engine: Engine, progress: Progress | None, first: Params | None
-) -> None:
+def to_end(
+    run: RunDirectory,
+    work: Work,
+    engine: Engine,
+    progress: Progress | None = None,
+    first: Params | None = None,
+) -> Ended:
+    """Step a run, new or interrupted, until a rule stops it; its last state is in a checkpoint."""
     begin = _begin(run)
     step = begin[0] if begin else 0
     terms = events.trace(events.read(run.path / "events.jsonl"), step)
-    before, stop = _settled(job.rules(), begin, terms)
+    before, stop = _settled(work.rules(), begin, terms)
     run.events.add("begin", step=step, engine=type(engine).__name__, chunks=engine.chunks)
     if before is not None and stop is not None:
-        ended = before, stop
-    else:
-        loop = sweeps(job.algorithm, engine, job.spec.seed, begin, first)
-        ended = _steps(run, job, engine, loop, before, progress, terms)
-    result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, *ended, terms))
-    run.events.add("finished", step=ended[0].step, stop=ended[1].word)
+        return Ended(before, stop, terms)
+    loop = sweeps(work.algorithm, engine, work.seed, begin, first)
+    return _steps(run, work, engine, loop, before, progress, terms)
 
 
 def in_memory(
@@ -60,22 +89,23 @@ def in_memory(
         if progress:
             progress(now)
         if stop:
-            return result.tree(job.algorithm, engine, job.source, _ending(job, facts, now, stop, terms))
+            ending = _ending(job, facts, Ended(now, stop, terms))
+            return result.tree(job.algorithm, engine, job.source, ending)
     raise AssertionError("the loop ends only by a rule")
 
 
 def _steps(
     run: RunDirectory,
-    job: Job,
+    work: Work,
     engine: Engine,
     loop: Iterator[Snapshot],
     before: Snapshot | None,
     progress: Progress | None,
     terms: dict[int, Any],
-) -> tuple[Snapshot, Stop]:
+) -> Ended:
     """Step until a rule stops, logging each step into `terms` and the log, and saving now and then."""
-    saver = Saver(run, engine, job.spec.checkpoint)
-    for now, stop in until(loop, job.rules(), before):
+    saver = Saver(run, engine, work.checkpoint)
+    for now, stop in until(loop, work.rules(), before):
         terms[now.step] = dict(now.trace)
         facts = {"seconds": round(now.seconds, 4), "replayed": now.replayed}
         run.events.add("step", durable=False, step=now.step, terms=terms[now.step], **facts)
@@ -83,7 +113,7 @@ def _steps(
             progress(now)
         if stop:
             saver.save(now)
-            return now, stop
+            return Ended(now, stop, terms)
         saver.offer(now)
     raise AssertionError("the loop ends only by a rule")
 
@@ -146,6 +176,6 @@ def _settled(
     return now, next((found for rule in rules if (found := rule(before, now)) is not None), None)
 
 
-def _ending(job: Job, facts: dict[str, Any], last: Snapshot, stop: Stop, terms: Any) -> result.Ending:
+def _ending(job: Job, facts: dict[str, Any], ended: Ended) -> result.Ending:
     kept = {name: value for name, value in facts.items() if name not in ("schema", "nonce", "spec")}
-    return result.Ending(last, stop, terms, job.attributes(kept))
+    return result.Ending(ended.last, ended.stop, ended.terms, job.attributes(kept))

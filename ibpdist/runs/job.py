@@ -25,6 +25,14 @@ class Job:
     algorithm: Parallel
     source: Source
 
+    @property
+    def seed(self) -> int:
+        return self.spec.seed
+
+    @property
+    def checkpoint(self) -> int:
+        return self.spec.checkpoint
+
     def rules(self) -> list[Rule]:
         """When the fit stops, and when it must not go on."""
         source, monotone = self.source, self.algorithm.monotone()

@@ -84,7 +84,8 @@ def row_labels(source: Source) -> dict[str, Labels]:
 
 
 def _rows_first(bench: Workbench, index: int, step: int) -> Named:
-    named = bench.algorithm.describe_rows(bench.state(index, step), bench.params(step))
+    algorithm: Any = bench.algorithm
+    named: Named = algorithm.describe_rows(bench.state(index, step), bench.params(step))
     return {name: _turned(dims, values) for name, (dims, values) in named.items()}
 
 
