@@ -11,6 +11,7 @@ from ibpdist.data._base import Chunk, Source
 from ibpdist.engine._base import Engine, Scalar
 from ibpdist.engine.serial import function
 from ibpdist.engine.work import Workbench
+from ibpdist.errors import IbpError
 
 OF_MEMBER = "ibpdist.engine.members:of_member"
 
@@ -59,7 +60,7 @@ class MemberEngine:
         return self.engine.chunks
 
     def publish(self, step: int, params: Params) -> None:
-        raise NotImplementedError("a member is advanced by its batch")
+        raise IbpError("a member is advanced by its batch; this is a bug")
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Any]:
         return self.engine.each(OF_MEMBER, task, self.member, *arguments)
