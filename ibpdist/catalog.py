@@ -86,6 +86,15 @@ def build(
     return Search(fit, agenda_for(model)) if moves and not model.draws else fit
 
 
+def entries(system: str, settings: Mapping[str, object]) -> int:
+    """Numbers that a row keeps for each feature: z, and w where there are weights; twice as many while a
+    move is tried, since rows can go back."""
+    row = find(system)
+    moves = settings.get("moves", True) and row.rules.z is not Rule.DRAW
+    each = 2 if _weights()[row.weights].keeps else 1
+    return each * (2 if moves else 1)
+
+
 def most_features(system: str, settings: Mapping[str, object]) -> int:
     """The most features a fit may come to whose number is left to the data."""
     row = find(system)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +16,7 @@ from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.writer import create
 from ibpdist.engine._base import Engine
+from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
@@ -136,12 +137,14 @@ def resume(
 def estimate(
     data: Data,
     *,
+    system: str,
     K: int | Literal["auto"],
     workers: int | None = None,
     serial: bool | None = None,
     scheduler: str | None = None,
     memory: int | None = None,
     cache: int | None = None,
+    **settings: Any,
 ) -> str:
     """Where a fit with a run directory would run and the memory of a process, in words.
 
@@ -151,13 +154,13 @@ def estimate(
     place = place_for(source, True, workers, serial, scheduler, memory, cache)
     here = f"{place.workers} local processes" if place.workers else "this process"
     where = f"the cluster at {place.scheduler}" if place.scheduler else here
-    return f"runs in {where}; {place.plan(source, _planned(K))}"
+    return f"runs in {where}; {_plan(place, source, system, K, settings)}"
 
 
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
     """All starts in this process and in memory; the best one, with a table of all if there are several."""
     facts = provenance.facts(job.source)
-    cache = place.plan(job.source, _planned(job.spec.truncation)).cache
+    cache = _planned(job, place).cache
     found = []
     for restart in range(job.spec.restarts):
         spec = starts.spec_of(job.spec, restart)
@@ -222,7 +225,7 @@ def _one(
     progress: Progress | None,
 ) -> None:
     run = directory.path.absolute()
-    planned = place.plan(job.source, _planned(job.spec.truncation), cluster.size if cluster else None)
+    planned = _planned(job, place, cluster.size if cluster else None)
     directory.events.add("memory", plan=str(planned))
     if cluster is None:
         spill = str(run / "state") if planned.spill else ""
@@ -298,9 +301,22 @@ def _parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
     return params
 
 
-def _planned(truncation: int | Literal["auto"]) -> int:
-    """Features that memory is planned for."""
-    return PLANNED if truncation == "auto" else truncation
+def _planned(job: Job, place: Place, processes: int | None = None) -> Plan:
+    spec = job.spec
+    return _plan(place, job.source, spec.system, spec.truncation, spec.set, processes)
+
+
+def _plan(
+    place: Place,
+    source: Source,
+    system: str,
+    truncation: int | Literal["auto"],
+    settings: Mapping[str, Any],
+    processes: int | None = None,
+) -> Plan:
+    """The memory of each process for a fit of a system."""
+    features = PLANNED if truncation == "auto" else truncation
+    return place.plan(source, features, processes, entries=catalog.entries(system, settings))
 
 
 def _is_path(data: Data) -> bool:

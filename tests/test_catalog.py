@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ibpdist.catalog import SYSTEMS, build, find, settings_of
+from ibpdist.catalog import SYSTEMS, build, entries, find, settings_of
+from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.rules import DRAW, HARD, MEAN
 from tests.support.model_cases import chunked, fit, plain, problem
@@ -52,6 +53,21 @@ def test_the_name_says_what_it_is(name):
     assert model.prior.name == ("beta_bernoulli" if "-finite" in name else "stick_breaking")
     expected = HARD if name.endswith("hard") else DRAW if "gibbs" in name else MEAN
     assert model.rules == expected
+
+
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_entries_are_what_rows_keep(name, moves):
+    alg = build(name, 3, settings={"start": "random", "moves": moves})
+    (chunk,) = chunked(problem()[0])
+    params = alg.init(alg.survey(chunk), Draws(0))
+    state = alg.start(chunk, params, Draws(0))
+    kept = getattr(state, "now", state)
+    numbers = (kept.z.size + kept.w.size) // (3 * chunk.rows)
+    tries = hasattr(state, "kept")
+    assert tries == (moves and "gibbs" not in name)
+    assert entries(name, {"moves": moves}) == numbers * (2 if tries else 1)
+    assert entries(name, {}) == entries(name, {"moves": True})
 
 
 def test_results_by_name():

@@ -418,6 +418,9 @@ def test_an_estimate_fits_nothing(made: Path, tmp_path: Path) -> None:
     assert there.startswith("runs in 3 local processes; ")
     refused = fails(2, "fit", made / "images.zarr", tmp_path / "run", *options, "--memory", "100MB")
     assert refused.startswith("a process needs 256 MB but may use 60% of 95 MB")
+    plain = works("fit", made / "images.zarr", tmp_path / "run", *options, "--set", "moves=false")
+    kept, once = (float(re.search(r"row state ([\d.]+) MB", said)[1]) for said in (here, plain))
+    assert kept == pytest.approx(2 * once, abs=0.1), "rows can go back when a move is refused"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -24,6 +24,8 @@ from ibpdist.cli._options import (
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping
 
+PLACE = ("workers", "serial", "scheduler", "memory", "cache")
+
 
 @click.command()
 @click.argument("store", type=click.Path(path_type=Path))
@@ -76,8 +78,8 @@ def fit(
     if estimate:
         from ibpdist.pipeline import estimate as estimate_
 
-        place = {name: options[name] for name in ("K", "workers", "serial", "scheduler", "memory", "cache")}
-        click.echo(estimate_(store, **given(**place)))
+        asked = {name: options[name] for name in ("system", "K", *PLACE)}
+        click.echo(estimate_(store, **given(**asked), **settings))
         return OK
     from ibpdist.pipeline import fit as fit_
 

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from ibpdist.engine import memory
@@ -62,6 +63,25 @@ def test_a_cache_that_was_asked_for_is_a_limit():
 
 def test_batches_hold_state_for_each_fit():
     assert plan(BIG, 40, 2, 64 << 30, fits=3).state == 3 * plan(BIG, 40, 2, 64 << 30).state
+
+
+def test_row_state_counts_all_that_a_row_keeps():
+    made = plan(BIG, 40, 2, 64 << 30, entries=4)
+    assert made.state == 4 * plan(BIG, 40, 2, 64 << 30).state
+    assert made.cache == plan(BIG, 40, 2, 64 << 30).cache, "there is room for both"
+
+
+def test_row_state_has_the_precision_of_the_data():
+    double = Sizes(BIG.rows, BIG.columns, BIG.height, np.float64)
+    assert plan(double, 40, 2, 64 << 30).state == 2 * plan(BIG, 40, 2, 64 << 30).state
+
+
+def test_a_second_row_state_goes_to_files_where_one_would_fit():
+    one, two = (plan(BIG, 40, 2, 1200 * MB, cache=0, entries=entries) for entries in (1, 2))
+    assert (one.spill, two.spill) == (False, True)
+    assert "row state 610.4 MB in files" in str(two)
+    used = two.base + two.chunks + two.sums + two.cache
+    assert used <= 0.6 * two.limit, "what is refused is refused before row state is looked at"
 
 
 def test_in_words():

@@ -10,10 +10,11 @@ class Sizes:
     rows: int
     columns: int
     height: int
+    kind: type = np.float32
 
     @property
     def dtype(self):
-        return np.dtype(np.float32)
+        return np.dtype(self.kind)
 
     def bounds(self, index):
         return 0, min(self.rows, self.height)
