@@ -122,7 +122,7 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
 
 @contextmanager
 def attached(address: str, patience: Patience | None = None) -> Iterator[Cluster]:
-    """The workers of a scheduler that runs already; for `tls://` with the certificates of Dask's configuration."""
+    """The workers of a scheduler that runs already, met with Dask's certificates for `tls://`."""
     with _client(address, 1, security=security(address)) as client:
         size = len(client.sync(client.scheduler.identity, callback_timeout=START)["workers"])
         yield Cluster(client, size, patience or Patience())
