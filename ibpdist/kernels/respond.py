@@ -66,12 +66,22 @@ def varies(weights):
 
 
 def noise_at(rule, table, k, i):
-    """Entry of a table of random numbers; zero for rules that use none."""
+    """Entry of a table of uniforms; zero for rules that use none."""
+    raise NotImplementedError("compiled only")
+
+
+def normal_at(weights, rule, table, k, i):
+    """Entry of a table of normals; zero for weights and rules that use none."""
     raise NotImplementedError("compiled only")
 
 
 def weight_at(weights, table, k, i):
     """E w of one entry; one where rows keep no weights."""
+    raise NotImplementedError("compiled only")
+
+
+def odds_at(odds, i):
+    """Log odds of a row: the same for all rows, or one for each."""
     raise NotImplementedError("compiled only")
 
 
@@ -179,9 +189,24 @@ def _noise_at(rule, table, k, i):
     return lambda rule, table, k, i: zero
 
 
+@overload(normal_at, inline="always")
+def _normal_at(weights, rule, table, k, i):
+    if rule.instance_class is Draw and weights.instance_class is not Unit:
+        return lambda weights, rule, table, k, i: table[k, i]
+    zero = _float(table.dtype)(0.0)
+    return lambda weights, rule, table, k, i: zero
+
+
 @overload(weight_at, inline="always")
 def _weight_at(weights, table, k, i):
     if weights.instance_class is Unit:
         one = _float(table.dtype)(1.0)
         return lambda weights, table, k, i: one
     return lambda weights, table, k, i: table[k, i]
+
+
+@overload(odds_at, inline="always")
+def _odds_at(odds, i):
+    if isinstance(odds, types.Array):
+        return lambda odds, i: odds[i]
+    return lambda odds, i: odds

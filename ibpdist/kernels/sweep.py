@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ibpdist.kernels.respond import decide, noise_at, varies, weigh, weight_at
+from ibpdist.kernels.respond import decide, noise_at, normal_at, odds_at, varies, weigh, weight_at
 
 STRIP = 64
 LINE = 64
@@ -82,8 +82,9 @@ def _respond(weights, rule, quad, prior, u, g, row, at, size, work, y, k):
     """Fill the parts of `work` and row k of y from the linear evidence; padded rows get what nobody uses."""
     for r in range(64):
         i = min(at + r, at + size - 1)
-        evidence, mean, square, price = weigh(weights, rule, work[r], quad, noise_at(rule, g, row, i))
-        z, work[ENTROPY + r] = decide(rule, prior + evidence, noise_at(rule, u, row, i))
+        normal = normal_at(weights, rule, g, row, i)
+        evidence, mean, square, price = weigh(weights, rule, work[r], quad, normal)
+        z, work[ENTROPY + r] = decide(rule, odds_at(prior, i) + evidence, noise_at(rule, u, row, i))
         work[Z + r] = z
         y[k, r] = z * mean
         if varies(weights):
@@ -132,8 +133,8 @@ def sweep(f, gamma, runs, prior, state, weights, rule, noise, inner, fresh):
 
     f (feature, row): dictionary times rows, over noise. gamma (run, feature, feature):
     sum_d E[A_d' A_d] / noise_d over the columns that the rows runs[i] .. runs[i+1] observe.
-    prior (feature): log odds. state, fresh: (z, w) of the tile, read and written. noise: (u, g),
-    tables (inner * feature, row) of uniforms and normals for the draw rule, else empty.
+    prior (feature) or (feature, row): log odds. state, fresh: (z, w) of the tile, read and written.
+    noise: (u, g), tables (inner * feature, row) of uniforms and normals for the draw rule, else empty.
     """
     features, kinds = f.shape[0], 4 if varies(weights) else 2
     z0, w0 = state

@@ -128,7 +128,8 @@ class Observation(Protocol):
         draws: Draws,
         inner: int,
     ) -> tuple[RowState, RowSums, Any]:
-        """`inner` Gauss-Seidel sweeps over the features of every row, then the sums."""
+        """`inner` Gauss-Seidel sweeps over the features of every row, then the sums; log odds are
+        (feature,) or (feature, row)."""
         ...
 
     def update(self, params: Any, sums: Any, rule: Rule, rng: np.random.Generator) -> Any: ...

@@ -261,22 +261,32 @@ class Gaussian:
 
     def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
         """Terms of the objective (vibp 2.1, 9.2): likelihood, -KL of the dictionary, missing cells."""
-        psi, cells = params.noise, params.cells
-        misfit = dictionary.residual(params, sums)
-        second = dictionary.second_moment(params)
-        prior = psi.size * (np.log(params.scale) + LOG_2PI) + second / params.scale
-        terms = {
-            "likelihood": float(-0.5 * (cells * (LOG_2PI + np.log(psi)) + misfit / psi).sum()),
-            "dictionary": float(params.entropy - 0.5 * prior.sum()),
-        }
+        psi, misfit = params.noise, dictionary.residual(params, sums)
+        likelihood = -0.5 * (params.cells * (LOG_2PI + np.log(psi)) + misfit / psi).sum()
+        terms = {"likelihood": float(likelihood), **self.priors(params)}
         if params.latent:
             terms["missing cells"] = float(sums.filled_entropy)
+        return terms
+
+    def priors(self, params: GaussianParams) -> dict[str, float]:
+        """The terms of the score that need no rows."""
+        second = dictionary.second_moment(params)
+        prior = params.noise.size * (np.log(params.scale) + LOG_2PI) + second / params.scale
+        terms = {"dictionary": float(params.entropy - 0.5 * prior.sum())}
         if isinstance(self.noise, str):
-            learned = psi if self.noise == "column" else psi[:1]
+            learned = params.noise if self.noise == "column" else params.noise[:1]
             terms["noise"] = _log_prior(learned, self._weak(params))
         if isinstance(self.scale, str):
             terms["scale"] = self._scale_prior(params)
         return terms
+
+    def common_scale(self, params: GaussianParams, rng: np.random.Generator) -> float:
+        """The scale that all features share; where there are no features, a draw from its prior."""
+        if not isinstance(self.scale, str):
+            return float(self.scale)
+        none = np.zeros(1)
+        shared = params.scale if params.scale.size else _draw_inverse_gamma(none, none, params.unit, rng)
+        return float(shared[0])
 
     def additive(self, params: GaussianParams) -> bool:
         """Gram matrices are by group, and more rows can split a group."""

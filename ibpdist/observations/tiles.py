@@ -56,9 +56,11 @@ def globals_of(params: GaussianParams, dtype: np.dtype[Any]) -> Globals:
 class Entries:
     """z and w of the rows of a chunk, (feature, row) each, before and after a pass.
 
-    `uniform` and `normal` (inner * feature, row) serve the draw rule and are empty otherwise.
+    `prior` holds log odds, (feature,) or (feature, row). `uniform` and `normal` (inner * feature, row)
+    serve the draw rule, the latter where there are weights, and are empty otherwise.
     """
 
+    prior: Matrix
     z0: Matrix
     w0: Matrix
     z1: Matrix
@@ -67,19 +69,24 @@ class Entries:
     normal: Matrix
 
     @classmethod
-    def of(cls, state: RowState, chunk: Chunk, rules: Rules, draws: Draws, inner: int) -> Entries:
+    def of(
+        cls, prior: Matrix, state: RowState, chunk: Chunk, rules: Rules, draws: Draws, inner: int
+    ) -> Entries:
         uniform = normal = np.zeros((0, chunk.rows), chunk.x.dtype)
+        width = inner * state.z.shape[0]
         if rules.z is Rule.DRAW:
-            width = inner * state.z.shape[0]
             uniform = draws.uniform("z", chunk.start, chunk.rows, width)
+        if rules.z is Rule.DRAW and state.w.shape[0]:
             normal = draws.normal("w", chunk.start, chunk.rows, width).astype(chunk.x.dtype)
-        return cls(state.z, state.w, np.empty_like(state.z), np.empty_like(state.w), uniform, normal)
+        prior = prior.astype(chunk.x.dtype, copy=False)
+        return cls(prior, state.z, state.w, np.empty_like(state.z), np.empty_like(state.w), uniform, normal)
 
     def take(self, rows: Rows) -> Entries:
         """Contiguous copies for some rows: long runs that the processor can foresee, unlike strips."""
         tables = (self.z0, self.w0, self.uniform, self.normal)
         z0, w0, uniform, normal = (np.array(t[:, rows], order="C") for t in tables)
-        return Entries(z0, w0, np.empty_like(z0), np.empty_like(w0), uniform, normal)
+        prior = self.prior if self.prior.ndim == 1 else np.array(self.prior[:, rows], order="C")
+        return Entries(prior, z0, w0, np.empty_like(z0), np.empty_like(w0), uniform, normal)
 
     def put(self, rows: Rows, part: Entries) -> None:
         self.z1[:, rows], self.w1[:, rows] = part.z1, part.w1
@@ -109,7 +116,6 @@ class Pass:
     """Everything a pass over one chunk needs."""
 
     made: Globals
-    prior: Matrix
     weights: Weights
     rules: Rules
     inner: int
@@ -132,10 +138,9 @@ class Pass:
     ) -> Pass:
         latent = bool(made.params.latent)
         runs = runs_of(None if latent else chunk.observed, chunk.rows, made.params.group)
-        entries = Entries.of(state, chunk, rules, draws, inner)
+        entries = Entries.of(log_odds, state, chunk, rules, draws, inner)
         filler = Filler(made.params, chunk.observed) if latent and chunk.observed is not None else None
-        prior = log_odds.astype(chunk.x.dtype)
-        return cls(made, prior, weights, rules, inner, runs, chunk.x, entries, filler)
+        return cls(made, weights, rules, inner, runs, chunk.x, entries, filler)
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, GaussianSums]:
         """All tiles: the new row state, and the sums."""
@@ -163,7 +168,7 @@ class Pass:
             tile = self.filler.fill(tile, self.weights.combine(part.z0, part.w0), rows)
         starts, masks = self.runs.cut(first, last)
         groups, features, _ = made.gamma.shape
-        gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(-1, features, features)
+        gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(len(masks), features, features)
         sums, grams, y = self.entries_of(made.loadings @ tile.T, gamma, starts, part)
         self.entries.put(rows, part)
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
@@ -178,7 +183,7 @@ class Pass:
             pull,
             gamma.astype(pull.dtype),
             starts,
-            self.prior,
+            part.prior,
             (part.z0, part.w0),
             self.weights.respond(),
             RULES[self.rules.z],

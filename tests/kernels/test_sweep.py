@@ -156,3 +156,57 @@ def test_draws_come_as_often_as_their_chance():
     error = np.sqrt(chance * (1 - chance) / rows)
     assert (np.abs(fresh[0].mean(axis=1) - chance) < 4 * error).all()
     np.testing.assert_array_equal(fresh[0], u < chance[:, None])
+
+
+# --- log odds of each row ---
+
+
+@pytest.mark.parametrize(("weights", "rule"), EVERY)
+@pytest.mark.parametrize("runs", [[0, 63], [0, 130], [0, 1, 66, 131]])
+def test_log_odds_of_each_row(weights, rule, runs):
+    made = tables(17, 3, runs, weights, rule, 2)
+    made["prior"] = np.random.default_rng(5).normal(size=(3, runs[-1])) * 2
+    z, w, sums = run(made, weights, rule, runs, 2)
+    z0, w0, sums0 = expected(made, weights, rule, runs, 2)
+    np.testing.assert_allclose(z, z0, rtol=1e-12, atol=1e-13)
+    if weights == "normal":
+        np.testing.assert_allclose(w, w0, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(sums, sums0, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(("weights", "rule"), EVERY)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_same_log_odds_for_every_row_give_the_same_bits(weights, rule, dtype):
+    runs = [0, 70]
+    made = tables(3, 4, runs, weights, rule, 1)
+    each = made | {"prior": np.repeat(made["prior"][:, None], 70, axis=1)}
+    for one, two in zip(
+        run(made, weights, rule, runs, 1, dtype), run(each, weights, rule, runs, 1, dtype), strict=True
+    ):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_infinite_log_odds_freeze_a_draw(weights, dtype):
+    """Whatever the rows say and whatever the uniforms are; weights are drawn all the same."""
+    made = tables(7, 3, [0, 200], weights, "draw", 1)
+    made["f"] = made["f"] * 1e3
+    u, g = made["noise"]
+    made["noise"] = (np.where(u < 0.5, 2.0**-53, 1 - 2.0**-53), g)
+    side = np.random.default_rng(1).random((3, 200)) < 0.5
+    made["prior"] = np.where(side, np.inf, -np.inf)
+    z, w, sums = run(made, weights, "draw", [0, 200], 1, dtype)
+    np.testing.assert_array_equal(z, side)
+    np.testing.assert_array_equal(sums[0, 0], side.sum(axis=1))
+    assert np.isfinite(w).all()
+    assert np.isfinite(sums).all()
+    if weights == "normal":
+        assert np.unique(w).size > 500
+
+
+def test_normals_are_not_read_where_there_are_no_weights():
+    made = tables(7, 3, [0, 90], "unit", "draw", 1)
+    expected_z = run(made, "unit", "draw", [0, 90], 1)[0]
+    made["noise"] = (made["noise"][0], np.zeros((0, 90)))
+    np.testing.assert_array_equal(run(made, "unit", "draw", [0, 90], 1)[0], expected_z)

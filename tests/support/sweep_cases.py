@@ -42,7 +42,8 @@ def loop(f, gamma, runs, prior, z, w, weights, rule, noise, inner):
             for k in range(features):
                 b = f[k, r] - sum(gamma[p, k, j] * y[j] for j in range(features) if j != k)
                 u, g = (table[turn * features + k, r] if table.size else 0.0 for table in noise)
-                made = respond(weights, rule, prior[k], b, gamma[p, k, k], u, g)
+                odds = prior[k] if prior.ndim == 1 else prior[k, r]
+                made = respond(weights, rule, odds, b, gamma[p, k, k], u, g)
                 z[k, r], w[k, r] = made[:2]
                 y[k] = made[0] * made[1]
                 if turn == inner - 1:
