@@ -72,6 +72,14 @@ class Member:
     def draws(self, draws: Draws) -> Draws:
         return Draws(self.seed, draws.step, self.chain)
 
+    def after(self, one: MemberParams, now: Snapshot) -> MemberParams:
+        """How it stands after a step: running, or ended by one of its rules."""
+        level, heat = now.trace["objective"], now.trace.get("heat", 1.0)
+        before = None if now.step == 1 else _before(one, now.step)
+        made = replace(running(now.params), level=np.asarray(float(level)), heat=np.asarray(float(heat)))
+        stop = next((found for rule in self.rules if (found := rule(before, now)) is not None), None)
+        return made if stop is None else _ended(made, now.step, stop)
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -104,13 +112,13 @@ class Batch:
                 continue
             try:
                 params = member.algorithm.init(survey, member.draws(draws), _own(i, known))
-                made.append(_running(params))
+                made.append(running(params))
             except Exception as error:  # noqa: BLE001  (a member fails alone)
                 made.append(_failed(NOTHING, 0, _sentence(error)))
         return Members(tuple(made))
 
     def adopt(self, params: Any, survey: Any) -> Members:
-        return Members(tuple(_running(m.algorithm.adopt(params, survey)) for m in self.members))
+        return Members(tuple(running(m.algorithm.adopt(params, survey)) for m in self.members))
 
     def start(self, chunk: Chunk, params: Members, draws: Draws) -> Members:
         found = [
@@ -136,7 +144,7 @@ class Batch:
                 one, trace = self._updated(self.members[i], one, seen, draws)
                 terms.update({f"{i}/{name}": value for name, value in trace.items()})
             made.append(one)
-        return Members(tuple(made)), {**_summary(made, terms), **terms}
+        return Members(tuple(made)), {**summary(made, terms), **terms}
 
     def monotone(self) -> bool:
         return False
@@ -158,17 +166,9 @@ class Batch:
         """A member after its update: running, ended by a rule, or failed."""
         try:
             params, trace = member.algorithm.update(one.params, sums, member.draws(draws))
-            before = None if draws.step == 1 else _before(one, draws.step)
-            now = Snapshot(draws.step, params, trace)
-            stop = next((s for rule in member.rules if (s := rule(before, now)) is not None), None)
+            return member.after(one, Snapshot(draws.step, params, trace)), trace
         except Exception as error:  # noqa: BLE001  (a member fails alone)
             return _failed(one.params, draws.step, _sentence(error)), {}
-        after = replace(
-            _running(params),
-            level=np.asarray(float(trace["objective"])),
-            heat=np.asarray(float(trace.get("heat", 1.0))),
-        )
-        return (after if stop is None else _ended(after, draws.step, stop)), trace
 
 
 def terms_of(member: int, terms: Mapping[str, float]) -> dict[str, float]:
@@ -187,7 +187,7 @@ class AllEnded:
         return Stop("ended", "every fit has ended")
 
 
-def _summary(members: Sequence[MemberParams], terms: Mapping[str, float]) -> dict[str, float]:
+def summary(members: Sequence[MemberParams], terms: Mapping[str, float]) -> dict[str, float]:
     """What is shown of a step: that of the member with the best objective, and how many still run."""
     levels = {name: value for name, value in terms.items() if name.endswith("/objective")}
     best = max(levels, key=lambda name: levels[name], default=None)
@@ -208,7 +208,7 @@ def _before(one: MemberParams, step: int) -> Snapshot:
     return Snapshot(step - 1, None, {"objective": float(one.level), "heat": float(one.heat)})
 
 
-def _running(params: Any) -> MemberParams:
+def running(params: Any) -> MemberParams:
     none, one = np.zeros(0, np.uint8), np.ones(())
     return MemberParams(params, level=np.zeros(()), heat=one, ended=np.asarray(0), word=none, reason=none)
 
@@ -219,7 +219,7 @@ def _ended(one: MemberParams, step: int, stop: Stop) -> MemberParams:
 
 
 def _failed(params: Any, step: int, sentence: str) -> MemberParams:
-    return _ended(_running(params), step, Stop(FAILED, sentence))
+    return _ended(running(params), step, Stop(FAILED, sentence))
 
 
 def _sentence(error: Exception) -> str:

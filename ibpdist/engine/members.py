@@ -1,4 +1,4 @@
-"""One member of a batch, seen as a fit of its own: for whoever writes its result."""
+"""One of several fits or chains, seen as a fit of its own: for whoever writes its result."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from ibpdist.engine._base import Engine, Scalar
 from ibpdist.engine.serial import function
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import IbpError
+from ibpdist.observations._base import RowState
+from ibpdist.structs import replace
 
 OF_MEMBER = "ibpdist.engine.members:of_member"
+OF_CHAIN = "ibpdist.engine.members:of_chain"
 
 
 def of_member(bench: Workbench, first: int, last: int, task: str, member: int, *arguments: Scalar) -> Any:
@@ -73,3 +76,63 @@ class MemberEngine:
 
     def close(self) -> None:
         """The batch closes its engine."""
+
+
+def of_chain(
+    bench: Workbench, chain: int, _: int, task: str, first: int, last: int, *arguments: Scalar
+) -> Any:
+    """A task on the view of one chain, whose rows are all in one place."""
+    return function(task)(ChainBench(bench, chain), first, last, *arguments)
+
+
+@dataclass(frozen=True)
+class ChainBench:
+    """The same of one chain: its rows in the chunks of the data."""
+
+    bench: Workbench
+    chain: int
+
+    @property
+    def algorithm(self) -> Parallel:
+        chains: Any = self.bench.algorithm
+        found: Parallel = chains.members[self.chain].algorithm
+        return found
+
+    @property
+    def source(self) -> Source:
+        whole: Any = self.bench.source
+        found: Source = whole.source
+        return found
+
+    def chunk(self, index: int) -> Chunk:
+        return self.source.read(index)
+
+    def params(self, step: int) -> Params:
+        return self.bench.params(step).members[self.chain].params
+
+    def state(self, index: int, step: int, chunk: Chunk | None = None) -> Local:
+        start, stop = self.source.bounds(index)
+        rows: RowState = self.bench.state(self.chain, step).state
+        return replace(rows, z=rows.z[:, start:stop], w=rows.w[:, start:stop])
+
+
+@dataclass(frozen=True)
+class ChainEngine:
+    """An engine whose tasks see one chain; they run where that is."""
+
+    engine: Engine
+    chain: int
+    chunks: int
+
+    def publish(self, step: int, params: Params) -> None:
+        raise IbpError("a chain is advanced with the others; this is a bug")
+
+    def each(self, task: str, *arguments: Scalar) -> Iterator[Any]:
+        yield from self.map(task, [(0, self.chunks, *arguments)])
+
+    def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
+        asked = [(self.chain, self.chain + 1, task, *item) for item in items]
+        return self.engine.map(OF_CHAIN, asked)
+
+    def close(self) -> None:
+        """The chains close their engine."""
