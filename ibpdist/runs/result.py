@@ -43,18 +43,26 @@ Trace = Mapping[int, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Ending:
-    """The last step of a fit, the terms of all its steps, and why it stopped."""
+    """The last step of a fit, the terms of all its steps, and why it stopped.
+
+    `at` is the step of the engine whose rows are those of the end, when the fit ended before others.
+    """
 
     last: Snapshot
     stop: Stop
     trace: Trace
     attributes: Mapping[str, Any]
+    at: int | None = None
+
+    @property
+    def step(self) -> int:
+        return self.last.step if self.at is None else self.at
 
 
 def tree(algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> xr.DataTree:
     """The result in memory."""
     made = _without_rows(algorithm, source, ending)
-    rows, seen = in_memory(engine, ending.last.step)
+    rows, seen = in_memory(engine, ending.step)
     made["rows"] = xr.DataTree(xr.Dataset(rows, _along("row", row_labels(source))))
     for name, node in _diagnosis(algorithm, ending, seen).items():
         made[name] = node
@@ -68,9 +76,9 @@ def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending
     made = _without_rows(algorithm, source, ending)
     made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
     store(made, staged)
-    lay_out(engine, source, ending.last.step, staged)
+    lay_out(engine, source, ending.step, staged)
     seen: TreeSum[Moments] = TreeSum()
-    for found in engine.each(WRITE, ending.last.step, str(staged)):
+    for found in engine.each(WRITE, ending.step, str(staged)):
         seen.add(found)
     children = _diagnosis(algorithm, ending, seen.value())
     if children:  # writing a child writes the root as well

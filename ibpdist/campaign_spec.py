@@ -1,0 +1,132 @@
+"""What a campaign is: a grid of fits of one dataset, to and from YAML.
+
+Every key may be one value or a list. A key with several values is a dim of the summary; system,
+truncation and restart always are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from ibpdist.runs.restarts import seed_of
+from ibpdist.spec import FitSpec, Holdout, Name, Setting, Spec, Truncation, positive, setting_error
+
+T = TypeVar("T")
+ALWAYS = ("system", "truncation")
+KEYS = ("steps", "rtol", "inner", "holdout")
+DIMS = {"steps": "step_limit"}
+"""Dims that have another name than their key: the summary has the steps that were made."""
+Labels = Mapping[str, Any]
+
+
+def _several(value: object) -> object:
+    """One value as a list of it; a list has something in it, and nothing twice."""
+    if not isinstance(value, list):
+        return [value]
+    if not value:
+        raise ValueError("expected a value, or a list of at least one")
+    twice = [one for at, one in enumerate(value) if one in value[:at]]
+    if twice:
+        raise ValueError(f"{twice[0]!r} stands twice in the list")
+    return value
+
+
+Several = Annotated[list[T], BeforeValidator(_several)]
+
+
+class CampaignSpec(Spec):
+    """Systems x truncation levels x settings x restarts of one dataset.
+
+    The keys are those of a `FitSpec`, and `start`. `seed` is that of the first restart; the others
+    have seeds derived from it. `holdout` scores every fit on what it did not see.
+    """
+
+    data: Name
+    system: Several[Annotated[str, Field(min_length=1, max_length=64)]]
+    truncation: Several[Truncation]
+    restarts: int = Field(default=1, gt=0)
+    seed: int = Field(default=0, ge=0)
+    steps: Several[Annotated[int, Field(gt=0)]] = Field(default=[1000])
+    rtol: Several[Annotated[float, Field(ge=0, lt=1)]] = Field(default=[1e-6])
+    inner: Several[Annotated[int, Field(gt=0)]] = Field(default=[1])
+    holdout: Several[Holdout] = Field(default=[0.0])
+    checkpoint: int = Field(default=10, gt=0)
+    start: Several[str] | None = None
+    set: dict[str, Several[Setting]] = Field(default_factory=dict)
+
+    @field_validator("system", "start")
+    @classmethod
+    def _known(cls, value: list[str] | None, info: Any) -> list[str] | None:
+        from ibpdist import catalog
+
+        known = {"system": tuple(catalog.SYSTEMS), "start": catalog.STARTS}[info.field_name]
+        for one in value or []:
+            if one not in known:
+                raise ValueError(f"{one!r} is not known; expected one of {', '.join(known)}")
+        return value
+
+    @field_validator("set")
+    @classmethod
+    def _usable(cls, value: dict[str, list[Any]], info: Any) -> dict[str, list[Any]]:
+        """Every setting is one of every system, so that no part of the grid is empty."""
+        from ibpdist.catalog import settings_of
+
+        for name, settings in value.items():
+            if name == "start" and info.data.get("start") is not None:
+                raise setting_error(name, settings[0], "says the same as the key start: give one of them")
+            for system in info.data.get("system", []):
+                if name not in settings_of(system):
+                    known = ", ".join(settings_of(system))
+                    raise setting_error(name, settings[0], f"{system} has no such setting; known: {known}")
+            for setting in settings:
+                positive(name, setting)
+        return value
+
+    @property
+    def settings(self) -> dict[str, list[Any]]:
+        """Settings of the systems, the start among them."""
+        return dict(self.set) if self.start is None else {"start": self.start, **self.set}
+
+    def dims(self) -> dict[str, list[Any]]:
+        """The dims of the grid with their values, restarts last."""
+        keys = {name: getattr(self, name) for name in KEYS}
+        swept: dict[str, list[Any]]
+        swept = {DIMS.get(name, name): some for name, some in (keys | self.settings).items() if len(some) > 1}
+        always = {name: getattr(self, name) for name in ALWAYS}
+        return always | swept | {"restart": list(range(self.restarts))}
+
+    def cells(self) -> Iterator[Cell]:
+        """Every fit of the grid with its labels; restarts of the same kind follow one another."""
+        keys = {name: getattr(self, name) for name in (*ALWAYS, *KEYS)}
+        grid, dims = keys | self.settings, self.dims()
+        for values in product(*grid.values()):
+            chosen = dict(zip(grid, values, strict=True))
+            labels = {DIMS.get(name, name): value for name, value in chosen.items()}
+            for restart in range(self.restarts):
+                marks = {name: (labels | {"restart": restart})[name] for name in dims}
+                yield Cell(marks, self._fit(chosen, restart))
+
+    def _fit(self, chosen: Mapping[str, Any], restart: int) -> FitSpec:
+        own = {name: chosen[name] for name in (*ALWAYS, *KEYS)}
+        settings = {name: chosen[name] for name in self.settings}
+        seed = seed_of(self.seed, restart)
+        return FitSpec.make(data=self.data, seed=seed, checkpoint=self.checkpoint, set=settings, **own)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A fit of a grid: its labels by dim, and its spec."""
+
+    labels: Labels
+    spec: FitSpec
+
+
+def in_words(labels: Labels) -> str:
+    """A fit as a person says it: lg-vi-infinite, K = 20, mass 5, restart 3."""
+    said = {"truncation": "K = {}", "system": "{}"}
+    return ", ".join(said.get(name, f"{name} {{}}").format(value) for name, value in labels.items())

@@ -1,0 +1,303 @@
+"""Sweeps: from a grid to the results of all of its fits, a few groups of them at a time."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ibpdist import catalog
+from ibpdist.algorithms.batch import terms_of
+from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.campaign_spec import CampaignSpec, in_words
+from ibpdist.data._base import Source
+from ibpdist.data.arrays import as_source
+from ibpdist.data.splits import held
+from ibpdist.engine._base import Engine
+from ibpdist.engine.memory import Plan, available, plan
+from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.serial import Serial
+from ibpdist.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
+from ibpdist.pipeline import PLANNED
+from ibpdist.runs import group as groups
+from ibpdist.runs import scores, table
+from ibpdist.runs.campaign import CampaignDirectory, Fit, Manifest, failure, fit_folder, is_finished
+from ibpdist.runs.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from ibpdist.engine.cluster import Cluster
+    from ibpdist.evaluate.campaign import Campaign
+
+LARGEST = 256
+"""Fits of a group; a step of all of them is one line of its log."""
+Given = str | Path | CampaignSpec | Mapping[str, Any]
+"""A YAML file, or what would stand in it."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """Where a fit is that runs now."""
+
+    name: str
+    step: int
+    limit: int
+    objective: float
+    active: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a campaign is: fits that ended, of all; those that run; the most seconds that are left."""
+
+    ended: int
+    fits: int
+    failed: int
+    running: Sequence[Running] = ()
+    left: float | None = None
+
+
+Progress = Callable[[Standing], None]
+
+
+def sweep(
+    campaign: Given,
+    run: str | Path,
+    *,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+    progress: Progress | None = None,
+) -> Campaign:
+    """Make all fits of a grid that are not in RUN yet; what it found, as `open_campaign` gives it.
+
+    campaign: a YAML file, or a mapping with its keys: data, system, truncation, restarts, seed, steps,
+    rtol, inner, holdout, start, set; single values or lists.
+    run: the directory of the campaign. An interrupted one goes on; with more values than before only
+    what is new is computed; fits that failed are tried again.
+    workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
+    progress: is called with a `Standing` after each step.
+    """
+    from ibpdist.evaluate.campaign import open_campaign
+
+    spec, path = spec_of(campaign), Path(run)
+    directory = CampaignDirectory(path)
+    try:
+        source = as_source(spec.data)
+        if source.rows == 0:
+            raise InputError("has no rows", file=spec.data)
+        place = place_for(source, True, workers, serial, scheduler, memory, cache)
+        _Sweep(directory, directory.begin(spec, source.fingerprint), source, place, progress).run()
+    except KeyboardInterrupt:
+        directory.events.add("interrupted")
+        raise
+    finally:
+        directory.close()
+    return open_campaign(path)
+
+
+def spec_of(campaign: Given) -> CampaignSpec:
+    """The grid, its data by absolute path; in a file the path is relative to the file."""
+    if isinstance(campaign, CampaignSpec):
+        spec, base = campaign, Path()
+    elif isinstance(campaign, Mapping):
+        spec, base = CampaignSpec.make(**campaign), Path()
+    else:
+        spec, base = CampaignSpec.read(campaign), Path(campaign).parent
+    return spec.model_copy(update={"data": str((base / spec.data).absolute())})
+
+
+@dataclass
+class _Sweep:
+    """One call of `sweep`: what it works with, and the fits that it ended."""
+
+    directory: CampaignDirectory
+    manifest: Manifest
+    source: Source
+    place: Place
+    progress: Progress | None
+    began: float = field(default_factory=time.monotonic)
+
+    def run(self) -> None:
+        wanted = [fit for fit in self.manifest.fits if not is_finished(self.directory.path, fit.id)]
+        for fit in wanted:
+            self.directory.forget_failure(fit)
+        wanted = [fit for fit in wanted if self._can_begin(fit)]
+        self._tell()
+        if wanted:
+            with self.place.cluster() as cluster:
+                for fits in self._groups(wanted, cluster):
+                    self._advance(fits, cluster)
+        for fit in self.manifest.fits:
+            self._score(fit)
+        table.write(self.directory.path, self.manifest)
+
+    def seen(self, fit: Fit) -> Source:
+        """The data as a fit sees them."""
+        return held(self.source, fit.spec.holdout) if fit.spec.holdout else self.source
+
+    def _can_begin(self, fit: Fit) -> bool:
+        """Whether its system takes its settings; else it has failed, and the others have not."""
+        try:
+            groups.job_on(fit.spec, self.source)
+        except Exception as error:  # noqa: BLE001  (a fit fails alone)
+            self._fail(fit, error)
+            return False
+        return True
+
+    def _groups(self, wanted: Sequence[Fit], cluster: Cluster | None) -> list[list[Fit]]:
+        """Groups that are under way, then as few as fit into memory."""
+        known = groups.under_way(self.directory.path, wanted)
+        taken = {fit.id for some in known for fit in some}
+        rest = [fit for fit in wanted if fit.id not in taken]
+        by_holdout: dict[Any, list[Fit]] = {}
+        for fit in rest:
+            by_holdout.setdefault(fit.spec.holdout, []).append(fit)
+        size = cluster.size if cluster else None
+        new = [some for fits in by_holdout.values() for some in grouped(fits, self.source, self.place, size)]
+        return [*known, *new]
+
+    def _advance(self, fits: Sequence[Fit], cluster: Cluster | None) -> None:
+        """Take a group to its results; when something breaks for all of it, its fits go on by halves."""
+        broken = self._together(fits, cluster)
+        if broken is None:
+            table.write(self.directory.path, self.manifest)
+        elif len(fits) == 1:
+            self._fail(fits[0], broken)
+        else:
+            self.directory.events.add("broken", fits=[fit.id for fit in fits], reason=str(broken))
+            half = len(fits) // 2
+            self._advance(fits[:half], cluster)
+            self._advance(fits[half:], cluster)
+
+    def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
+        """Step a group to its end; what broke it, if anything did that is not of the place where it runs."""
+        source = self.seen(fits[0])
+        job = groups.group_of([fit.spec for fit in fits], source)
+        try:
+            planned = planned_for(fits, source, self.place, cluster.size if cluster else None)
+        except UsageError as error:
+            return error
+        with _going_on(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
+            run.events.add("memory", plan=str(planned))
+            with _engine(run, cluster, planned, source.chunks) as engine:
+                try:
+                    groups.finish(self.directory, run, fits, job, engine, self._shown(fits))
+                except (ClusterLost, StorageError):
+                    raise
+                except Exception as error:  # noqa: BLE001  (the fits of other groups go on)
+                    groups.close(run, broken=str(error))
+                    return error
+        return None
+
+    def _fail(self, fit: Fit, error: Exception) -> None:
+        known = isinstance(error, IbpError)
+        reason = str(error) if known else f"{type(error).__name__}: {error}; this is a bug"
+        self.directory.fail(fit, reason, error.code if isinstance(error, IbpError) else BUG)
+
+    def _score(self, fit: Fit) -> None:
+        """The held-out score of a finished fit, unless it is there."""
+        folder = fit_folder(self.directory.path, fit.id)
+        if not fit.spec.holdout or not is_finished(self.directory.path, fit.id):
+            return
+        if scores.read(folder) is not None:
+            return
+        from ibpdist.evaluate.heldout import evaluate
+
+        try:
+            evaluate(folder, workers=self.place.workers or None)
+        except IbpError as error:
+            warnings.warn(f"{in_words(fit.labels)}: has no held-out score: {error}", stacklevel=2)
+        else:
+            self.directory.events.add("scored", fit=fit.id)
+            self._tell()
+
+    def _shown(self, fits: Sequence[Fit]) -> Callable[[Snapshot], None]:
+        def show(now: Snapshot) -> None:
+            running = []
+            for at, fit in enumerate(fits):
+                terms = terms_of(at, now.trace)
+                if terms and now.params.members[at].stop is None:
+                    level, active = terms["objective"], int(terms["active"])
+                    name = in_words(fit.labels)
+                    running.append(Running(name, now.step, fit.spec.steps, level, active))
+            self._tell(running, len(fits) - len(running))
+
+        return show
+
+    def _tell(self, running: Sequence[Running] = (), ended_here: int = 0) -> None:
+        if self.progress is None:
+            return
+        path, fits = self.directory.path, self.manifest.fits
+        failed = sum(failure(path, fit.id) is not None for fit in fits)
+        ended = ended_here + failed + sum(is_finished(path, fit.id) for fit in fits)
+        self.progress(Standing(ended, len(fits), failed, running, self._left(running, ended)))
+
+    def _left(self, running: Sequence[Running], ended: int) -> float | None:
+        """The most seconds that are left: each fit as if it came to its limit of steps."""
+        if not running:
+            return None
+        share = sum(one.step / one.limit for one in running)
+        waiting = len(self.manifest.fits) - ended - len(running)
+        spent = time.monotonic() - self.began
+        return spent * (len(running) - share + waiting) / share
+
+
+def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:
+    """As few groups as fit into memory, in order; a fit that is too large goes alone."""
+    made: list[list[Fit]] = []
+    for fit in fits:
+        if made and len(made[-1]) < LARGEST and _fits([*made[-1], fit], source, place, processes):
+            made[-1].append(fit)
+        else:
+            made.append([fit])
+    return made
+
+
+def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: int | None = None) -> Plan:
+    """The memory of each process for fits that advance together."""
+    sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
+    entries = max(catalog.entries(fit.spec.system, fit.spec.set) for fit in fits)
+    largest, count = max(sizes), processes or max(1, place.workers)
+    alike = -(-sum(sizes) // largest)
+    limit = place.memory or available(count)
+    return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries)
+
+
+def _fits(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> bool:
+    try:
+        return not planned_for(fits, source, place, processes).spill
+    except UsageError:
+        return False
+
+
+@contextmanager
+def _going_on(campaign: Path) -> Iterator[None]:
+    """A cluster that is lost ends the campaign; the sentence says how that goes on, not a part of it."""
+    try:
+        yield
+    except ClusterLost as lost:
+        cause = str(lost).partition("; nothing that was saved is lost")[0].partition("; go on with")[0]
+        way = f"ibpdist sweep {campaign / 'campaign.yaml'} {campaign}"
+        raise ClusterLost(f"{cause}; no fit that was finished is lost, go on with: {way}") from lost
+
+
+@contextmanager
+def _engine(run: RunDirectory, cluster: Cluster | None, planned: Plan, chunks: int) -> Iterator[Engine]:
+    path = run.path.absolute()
+    if cluster is None:
+        spill = str(path / "state") if planned.spill else ""
+        engine: Engine = Serial(groups.open_bench(str(path), planned.cache, spill))
+    else:
+        engine = cluster.engine(path, run.nonce, groups.OPEN, chunks, planned, run.tell)
+    try:
+        yield engine
+    finally:
+        engine.close()
+        shutil.rmtree(path / "state", ignore_errors=True)

@@ -1,0 +1,132 @@
+"""A campaign to read: its summary, its best fit, any fit, and how stable its features are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.campaign_spec import CampaignSpec, in_words
+from ibpdist.errors import StorageError, UsageError
+from ibpdist.evaluate import consensus
+from ibpdist.runs import table
+from ibpdist.runs.campaign import Fit, Manifest, failure, fit_folder, is_finished
+from ibpdist.runs.result import open_result
+
+By = Literal["heldout", "objective"]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What `sweep` made in `path`; results of fits are read when they are asked for."""
+
+    path: Path
+    manifest: Manifest
+    summary: xr.Dataset
+
+    @property
+    def spec(self) -> CampaignSpec:
+        return self.manifest.spec
+
+    def fit(self, **labels: Any) -> xr.DataTree:
+        """The result of one fit, by as many labels as it takes: `fit(truncation=20, restart=3)`."""
+        return self.open(self.one(**labels))
+
+    def one(self, **labels: Any) -> Fit:
+        """The fit with these labels."""
+        found = list(self.with_labels(**labels))
+        if len(found) != 1:
+            open_dims = [
+                name for name, values in self.spec.dims().items() if len(values) > 1 and name not in labels
+            ]
+            more = f"; give also {', '.join(open_dims)}" if found and open_dims else ""
+            raise UsageError(f"{len(found)} fits have the labels {in_words(labels) or 'none'}{more}")
+        return found[0]
+
+    def with_labels(self, **labels: Any) -> Iterator[Fit]:
+        """Fits with these labels, in the order of the grid."""
+        dims = self.spec.dims()
+        for name in labels:
+            if name not in dims:
+                raise UsageError(f"{name} is no dim of this campaign; expected one of {', '.join(dims)}")
+        for fit in self.manifest.fits:
+            if all(_same(fit.labels[name], value) for name, value in labels.items()):
+                yield fit
+
+    def open(self, fit: Fit) -> xr.DataTree:
+        """The result of a fit, rows read when they are used."""
+        if not is_finished(self.path, fit.id):
+            failed = failure(self.path, fit.id)
+            what = (
+                "is not finished; run the campaign again" if failed is None else f"failed: {failed['reason']}"
+            )
+            raise StorageError(f"{in_words(fit.labels)}: {what}")
+        return open_result(fit_folder(self.path, fit.id))
+
+    def best(self, by: By | None = None) -> xr.DataTree:
+        """The result of the best fit, by held-out score where there is one, else by objective."""
+        return self.open(self.best_fit(by))
+
+    def best_fit(self, by: By | None = None, **labels: Any) -> Fit:
+        """The finished fit with the highest held-out score or objective, of those with these labels."""
+        by = by or ("heldout" if self.is_scored else "objective")
+        if by not in ("heldout", "objective"):
+            raise UsageError(f"by is {by!r}: expected heldout or objective")
+        fits = list(self.with_labels(**labels))
+        level = np.array([self.number(fit, by) for fit in fits])
+        if np.isnan(level).all():
+            raise StorageError(
+                f"{self.path}: no fit has {'a held-out score' if by == 'heldout' else 'ended'}"
+            )
+        return fits[int(np.nanargmax(level))]
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether fits have held-out scores."""
+        return bool(self.summary["heldout"].notnull().any())
+
+    @property
+    def failed(self) -> list[tuple[Fit, str, int]]:
+        """Fits that failed, with the reason and the exit code of each."""
+        told = ((fit, failure(self.path, fit.id)) for fit in self.manifest.fits)
+        return [(fit, one["reason"], one["code"]) for fit, one in told if one is not None]
+
+    def number(self, fit: Fit, name: str) -> Any:
+        """A value of the summary."""
+        dims = self.spec.dims()
+        at = {dim: dims[dim].index(fit.labels[dim]) for dim in dims}
+        return self.summary[name].isel(at).item()
+
+    def restarts(self, **labels: Any) -> list[Fit]:
+        """Finished restarts of one kind of fit: that with these labels, else that of the best fit."""
+        kind = dict(self.best_fit(**labels).labels)
+        kind.pop("restart")
+        return [fit for fit in self.with_labels(**kind) if is_finished(self.path, fit.id)]
+
+    def aligned(self, **labels: Any) -> xr.Dataset:
+        """Features of the restarts of one kind of fit beside those of the best one (consensus.py)."""
+        fits = self.restarts(**labels)
+        found = {fit.labels["restart"]: self.open(fit) for fit in fits}
+        top = max(fits, key=lambda fit: float(self.number(fit, "objective")))
+        made = consensus.aligned(found, top.labels["restart"])
+        same = {name: str(value) for name, value in top.labels.items() if name != "restart"}
+        return made.assign_attrs(same)
+
+    def stability(self, **labels: Any) -> xr.Dataset:
+        """`stability` (feature): the share of the restarts that have a feature of the best one."""
+        return consensus.stability(self.aligned(**labels)).assign_attrs(self.aligned(**labels).attrs)
+
+
+def open_campaign(run: str | Path) -> Campaign:
+    """A campaign that `sweep` made, finished or not."""
+    path = Path(run)
+    manifest = Manifest.read(path)
+    return Campaign(path, manifest, table.summary(path, manifest))
+
+
+def _same(label: Any, value: Any) -> bool:
+    return bool(label == value or str(label) == str(value))

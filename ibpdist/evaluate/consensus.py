@@ -1,0 +1,84 @@
+"""Features of several restarts beside one another: which are the same, which come back every time.
+
+Restarts find the same features in another order. Those of each restart are assigned one-to-one to
+those of a reference (as in recovery.py); a restart has a feature when the one assigned to it differs
+by a root mean square below 0.3 feature standard deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from ibpdist import catalog
+from ibpdist.evaluate.recovery import compare
+
+Array = NDArray[Any]
+
+
+def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
+    """The active features of the reference, and for each restart those that are assigned to them.
+
+    By (restart, feature): `match`, the number of its feature or -1; `present`, whether it is the same
+    one; `similarity`, the cosine of the two, 0 without any; `prevalence`; and `mean` (restart, feature,
+    column), NaN without any. Where weights have signs a feature is turned to that of the reference.
+    """
+    theirs = _active(restarts[reference])
+    first = restarts[reference]["params"].to_dataset()
+    free = catalog.find(str(restarts[reference].attrs["system"])).weights == "normal"
+    rows = [_assigned(found, first["mean"].values[theirs], free) for found in restarts.values()]
+    dims = {"mean": ("restart", "feature", "column")}
+    held = {
+        name: (dims.get(name, ("restart", "feature")), np.array([row[name] for row in rows]))
+        for name in rows[0]
+    }
+    coords: dict[str, Any] = {"restart": list(restarts), "feature": theirs}
+    if "column" in first.coords:
+        coords["column"] = first.coords["column"].values
+    return xr.Dataset(held, coords, {"reference": reference})
+
+
+def stability(found: xr.Dataset) -> xr.Dataset:
+    """`stability` (feature): the share of the restarts that have a feature of the reference; with the
+    `similarity` and `present` (restart, feature) that it rests on."""
+    share = found["present"].mean("restart")
+    share.attrs["long_name"] = "share of the restarts that have the feature"
+    return found[["similarity", "present"]].assign(stability=share)
+
+
+def _active(result: xr.DataTree) -> Array:
+    return np.flatnonzero(result["params"].to_dataset()["active"].values)
+
+
+def _assigned(result: xr.DataTree, reference: Array, free: bool) -> dict[str, Array]:
+    """What one restart has of the features (feature, column) of the reference."""
+    active, params = _active(result), result["params"].to_dataset()
+    mean, prevalence = params["mean"].values[active], params["prevalence"].values[active]
+    features, columns = reference.shape
+    if not len(active) or not features:
+        at, present = np.full(features, -1), np.zeros(features, bool)
+    else:
+        made = compare(mean, reference, free=free)
+        at, present = made["match"].values, made["matched"].values
+    some = at >= 0
+    beside, often = np.full((features, columns), np.nan), np.full(features, np.nan)
+    beside[some], often[some] = mean[at[some]], prevalence[at[some]]
+    cosine = np.zeros(features)
+    cosine[some] = _cosine(beside[some], reference[some])
+    if free:
+        beside *= np.where(cosine < 0, -1.0, 1.0)[:, None]
+        cosine = np.abs(cosine)
+    match = np.where(some, active[at] if len(active) else -1, -1)
+    numbers = {"match": match, "present": present, "similarity": cosine}
+    return {**numbers, "prevalence": often, "mean": beside}
+
+
+def _cosine(a: Array, b: Array) -> Array:
+    lengths = np.sqrt((a**2).sum(1) * (b**2).sum(1))
+    cross: Array = (a * b).sum(1)
+    made: Array = np.divide(cross, lengths, out=np.zeros_like(cross), where=lengths > 0)
+    return made

@@ -1,0 +1,154 @@
+"""A campaign on disk: many fits of one dataset, and the groups in which they advance.
+
+    campaign.yaml   the grid in full
+    manifest.json   every fit of it: an id (hash of spec and data), labels, spec; sealed
+    lock            names the process that writes, while it does
+    events.jsonl    what happened to the campaign, numbered
+    groups/GROUP/   the run of several fits that advance together; afterwards its log
+    fits/FIT/       a run with the result of one fit; failed.json instead when it failed
+    summary/        Zarr: numbers of all fits by label
+
+Only the files of `fits/` are truth. What is in the grid and not there is yet to be made.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ibpdist.campaign_spec import CampaignSpec
+from ibpdist.errors import OutputInUse, StorageError
+from ibpdist.runs import records, result, sealed
+from ibpdist.runs.events import Events
+from ibpdist.runs.lock import Lock
+from ibpdist.spec import FitSpec
+
+SCHEMA = 1
+MANIFEST = "manifest.json"
+FAILED = "failed.json"
+_BEGINNINGS = {"lock", "events.jsonl", "campaign.yaml"}
+"""What a campaign that was killed while it was made may hold."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fit of a campaign: its id, its labels by dim, its spec."""
+
+    id: str
+    labels: Mapping[str, Any]
+    spec: FitSpec
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All fits of a campaign, in the order of the grid, and the fingerprint of the data."""
+
+    spec: CampaignSpec
+    fingerprint: str
+    fits: tuple[Fit, ...]
+
+    @classmethod
+    def of(cls, spec: CampaignSpec, fingerprint: str) -> Manifest:
+        fits = (Fit(cell.spec.id(fingerprint), cell.labels, cell.spec) for cell in spec.cells())
+        return cls(spec, fingerprint, tuple(fits))
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """The manifest of a campaign; a StorageError when it is none or was changed."""
+        body = sealed.read(_is_one(path) / MANIFEST)
+        if body["schema"] > SCHEMA:
+            raise StorageError(f"{path}: was written by a newer version (schema {body['schema']})")
+        fits = (Fit(fit["id"], fit["labels"], FitSpec.make(**fit["spec"])) for fit in body["fits"])
+        return cls(CampaignSpec.make(**body["spec"]), body["fingerprint"], tuple(fits))
+
+    def write(self, path: Path) -> None:
+        fits = [
+            {"id": fit.id, "labels": dict(fit.labels), "spec": fit.spec.model_dump()} for fit in self.fits
+        ]
+        body = {"schema": SCHEMA, "fingerprint": self.fingerprint, "spec": self.spec.model_dump()}
+        records.replace_file(path / "campaign.yaml", [self.spec.dump().encode()])
+        sealed.write(path / MANIFEST, {**body, "fits": fits})
+        records.sync_folder(path)
+
+
+def is_campaign(path: str | Path) -> bool:
+    return (Path(path) / MANIFEST).is_file()
+
+
+def fit_folder(path: Path, fit: str) -> Path:
+    return path / "fits" / fit
+
+
+def is_finished(path: Path, fit: str) -> bool:
+    return result.is_complete(fit_folder(path, fit))
+
+
+def failure(path: Path, fit: str) -> dict[str, Any] | None:
+    """Why a fit failed (`reason`) and its exit code (`code`); None when it did not."""
+    file = fit_folder(path, fit) / FAILED
+    found: dict[str, Any] | None = sealed.read(file) if file.exists() else None
+    return found
+
+
+class CampaignDirectory:
+    """A campaign that this process writes; `close` gives it free."""
+
+    def __init__(self, path: Path) -> None:
+        """Take a campaign, or a folder for a new one."""
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise records.storage_error(path, error) from error
+        self._lock = Lock(path / "lock")
+        try:
+            self._look_around()
+            self.events = Events(path / "events.jsonl")
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def begin(self, spec: CampaignSpec, fingerprint: str) -> Manifest:
+        """Note what is to be made; the data of a campaign stay the same."""
+        made = Manifest.of(spec, fingerprint)
+        known = Manifest.read(self.path) if is_campaign(self.path) else None
+        if known is not None and known.fingerprint != fingerprint:
+            raise StorageError(f"{spec.data}: has changed since {self.path} began; choose another place")
+        if known is None or known.fits != made.fits:
+            made.write(self.path)
+            new = made.fits if known is None else {fit.id for fit in made.fits} - {f.id for f in known.fits}
+            self.events.add("manifest", fits=len(made.fits), new=len(new))
+        return made
+
+    def fail(self, fit: Fit, reason: str, code: int) -> None:
+        """Note that a fit failed; it is tried again when the campaign is run again."""
+        folder = fit_folder(self.path, fit.id)
+        folder.mkdir(parents=True, exist_ok=True)
+        sealed.write(folder / FAILED, {"reason": reason, "code": code})
+        self.events.add("failed", fit=fit.id, reason=reason)
+
+    def forget_failure(self, fit: Fit) -> None:
+        (fit_folder(self.path, fit.id) / FAILED).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        self.events.close()
+        self._lock.release()
+
+    def _look_around(self) -> None:
+        present = {entry.name for entry in self.path.iterdir() if entry.suffix != ".partial"}
+        if present - _BEGINNINGS and not is_campaign(self.path):
+            raise OutputInUse(f"{self.path}: exists and is not a campaign; choose another place")
+        for litter in [*self.path.glob("*.partial"), *self.path.glob("fits/*/*.partial")]:
+            if litter.is_dir():
+                shutil.rmtree(litter, ignore_errors=True)
+            else:
+                litter.unlink(missing_ok=True)
+
+
+def _is_one(path: Path) -> Path:
+    if not is_campaign(path):
+        raise StorageError(f"{path}: is not a campaign ({MANIFEST} is missing); name what sweep wrote")
+    return path

@@ -1,0 +1,104 @@
+"""The summary of a campaign: numbers of all fits by label, as RUN/summary.
+
+Dims are those of the grid: system, truncation, every swept key, restart. What is not there yet, or
+failed, is NaN in the numbers and told by `status` and `stop`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.data import zarrs
+from ibpdist.runs import events, result, scores
+from ibpdist.runs.campaign import Fit, Manifest, failure, fit_folder, is_finished
+
+NUMBERS = {
+    "objective": "bound with the tail of the prior",
+    "heldout": "nats per hidden cell",
+    "heldout_error": "Monte Carlo error of heldout",
+    "active": "features in more than half a row",
+    "seconds": "its share of the time of the steps",
+    "steps": "passes over the data",
+}
+WORDS = {
+    "status": "finished, failed or waiting",
+    "stop": "why it ended",
+    "seed": "of all that is random",
+    "fit": "name of its folder in fits/",
+}
+Row = dict[str, Any]
+
+
+def summary(path: Path, manifest: Manifest) -> xr.Dataset:
+    """What is known of every fit of a campaign now."""
+    dims = manifest.spec.dims()
+    shape = tuple(len(values) for values in dims.values())
+    rows = [row(path, fit) for fit in manifest.fits]
+    where = [tuple(dims[name].index(fit.labels[name]) for name in dims) for fit in manifest.fits]
+    held = {}
+    for name, words in (NUMBERS | WORDS).items():
+        kind, missing = (float, np.nan) if name in NUMBERS else (object, "")
+        values = np.full(shape, missing, kind)
+        for at, found in zip(where, rows, strict=True):
+            values[at] = found.get(name, missing)
+        made = values if name in NUMBERS else values.astype(str)
+        held[name] = (tuple(dims), made, {"long_name": words})
+    about = {"data": manifest.spec.data, "fingerprint": manifest.fingerprint}
+    return xr.Dataset(held, {name: coordinate(values) for name, values in dims.items()}, about)
+
+
+def row(path: Path, fit: Fit) -> Row:
+    """Numbers and words of one fit."""
+    told: Row = {"fit": fit.id, "seed": str(fit.spec.seed), "status": "waiting"}
+    failed = failure(path, fit.id)
+    if is_finished(path, fit.id):
+        ended = _ended(fit_folder(path, fit.id))
+        names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
+        numbers = {ours: ended[theirs] for theirs, ours in names.items()}
+        told |= {"status": "finished", "stop": ended["reason"], **numbers, **_heldout(path, fit)}
+    elif failed is not None:
+        told |= {"status": "failed", "stop": failed["reason"]}
+    return told
+
+
+def coordinate(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Labels along a dim: numbers if all are, else words."""
+    if all(isinstance(value, bool) for value in values):
+        return np.array(values)
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        return np.array(values)
+    return np.array([str(value) for value in values], object)  # text of any length is what Zarr knows
+
+
+def write(path: Path, manifest: Manifest) -> xr.Dataset:
+    """Write RUN/summary under another name, then give it its own."""
+    made, staged = summary(path, manifest), path / "summary.partial"
+    shutil.rmtree(staged, ignore_errors=True)
+    result.store(xr.DataTree(made), staged)
+    zarrs.consolidate(staged)
+    shutil.rmtree(path / "summary", ignore_errors=True)
+    staged.rename(path / "summary")
+    return made
+
+
+def _ended(folder: Path) -> Row:
+    """What the log of a fit says of its end."""
+    return [event for event in events.read(folder / "events.jsonl") if event["event"] == "ended"][-1]
+
+
+def _heldout(path: Path, fit: Fit) -> Row:
+    """The score of the cells that were held out from this fit."""
+    found = scores.read(fit_folder(path, fit.id)) if fit.spec.holdout else None
+    if found is None:
+        return {}
+    own = np.flatnonzero(found.data.values == fit.spec.data)
+    if not own.size:
+        return {}
+    one = found.isel(evaluation=int(own[0])).sel(estimate="variance")
+    return {"heldout": float(one.score), "heldout_error": float(one.error)}
