@@ -13,6 +13,7 @@ from ibpdist import __version__
 from ibpdist.cli._outcome import Cli
 from ibpdist.cli.data import ingest, synth
 from ibpdist.cli.fits import demo, fit, resume
+from ibpdist.cli.report import report
 from ibpdist.cli.results import evaluate, export, show, transform, verify
 from ibpdist.cli.tables import bound, systems
 
@@ -36,7 +37,7 @@ def main(ctx: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, synth, ingest, fit, resume, show, evaluate, transform, export, verify, systems, bound,
+    demo, synth, ingest, fit, resume, show, report, evaluate, transform, export, verify, systems, bound,
 )  # fmt: skip
 for _command in COMMANDS:
     main.add_command(_command)

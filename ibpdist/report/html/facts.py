@@ -1,0 +1,184 @@
+"""What the page is made of: a result or a campaign, its log, and numbers by the path of their variable."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.errors import UsageError
+from ibpdist.report.html.numbers import Number
+from ibpdist.report.html.rows import Seen, look
+
+Event = Mapping[str, Any]
+Values = NDArray[Any]
+LISTED = 60
+"""Features that are shown one by one."""
+LEAST_IMAGE = 9
+"""Columns from which a square number of them is taken for an image."""
+
+MADE: Mapping[str, Callable[[Values], float]] = {
+    "sum": lambda values: float(values.sum()),
+    "max": lambda values: float(values.max()),
+    "min": lambda values: float(values.min()),
+    "median": lambda values: float(np.median(values)),
+    "spread": lambda values: float(values.max() - values.min()),
+    "extreme": lambda values: float(np.abs(values).max()),
+    "last": lambda values: float(values.ravel()[-1]),
+}
+"""What is made of the numbers of a variable; those that are not finite are left out."""
+
+
+class Facts:
+    """Numbers of a single run, or of a campaign and its best fit.
+
+    result: the tree of the fit that is shown (xarray DataTree as `open_result` gives it).
+    campaign: what `open_campaign` gives, or None.
+    logs: the events of each start of a single run.
+    image: (height, width) when the columns of a row are the pixels of an image.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        result: Any,
+        campaign: Any = None,
+        logs: Sequence[Sequence[Event]] = (),
+        image: tuple[int, int] | None = None,
+    ) -> None:
+        self.path, self.result, self.campaign, self.logs = path, result, campaign, logs
+        self.attrs: Mapping[str, Any] = result.attrs
+        self.image = image_of(result) if image is None else checked(result, image)
+        self._known: dict[str, tuple[tuple[str, ...], Values]] = {}
+
+    @cached_property
+    def summary(self) -> Any:
+        return None if self.campaign is None else self.campaign.summary
+
+    @cached_property
+    def stability(self) -> Any:
+        return None if self.campaign is None else self.campaign.stability()
+
+    @cached_property
+    def active(self) -> list[int]:
+        """Positions of the active features, most frequent first."""
+        which = np.flatnonzero(self.values("params/active"))
+        prevalence = self.values("params/prevalence")[which]
+        return [int(k) for k in which[np.argsort(-prevalence, kind="stable")]]
+
+    @property
+    def shown(self) -> list[int]:
+        return self.active[:LISTED]
+
+    @cached_property
+    def seen(self) -> Seen | None:
+        """What the rows say together; None for a result without rows or without a dictionary."""
+        if not self.has("rows/z") or not self.has("params/mean"):
+            return None
+        return look(self.result["rows"].to_dataset(), self.values("params/mean"))
+
+    @cached_property
+    def best_at(self) -> dict[str, int]:
+        """Where in the summary the fit is that is shown: the best held-out score, else the best objective."""
+        for name in ("heldout", "objective"):
+            if self.has(f"summary/{name}"):
+                dims, values = self._find(f"summary/{name}")
+                score = np.where(np.isfinite(values), values, -np.inf)
+                if score.size and score.max() > -np.inf:
+                    at = np.unravel_index(int(score.argmax()), score.shape)
+                    return dict(zip(dims, map(int, at), strict=True))
+        return {}
+
+    def labels(self, dim: str, node: str) -> list[str] | None:
+        """Labels along a dim, if it has any."""
+        held = self.result[node]
+        return [str(text) for text in held[dim].values] if dim in held.coords else None
+
+    @cached_property
+    def columns(self) -> list[str] | None:
+        return self.labels("column", "params")
+
+    def again(self, name: str, k: int, **index: int) -> Number | None:
+        """Of the stability of feature k, which has a place there when it is active in the best fit."""
+        if not self.has(f"stability/{name}"):
+            return None
+        places = [int(at) for at in self.stability["feature"].values]
+        return self.one(f"stability/{name}", feature=places.index(k), **index) if k in places else None
+
+    def has(self, variable: str) -> bool:
+        node, _, name = variable.partition("/")
+        held = self._node(node)
+        return held is not None and name in held
+
+    def one(self, variable: str, **index: int) -> Number:
+        """An entry of a variable, by positions along its dims."""
+        dims, values = self._find(variable)
+        value = values[tuple(index[dim] for dim in dims)]
+        return Number(variable, float(value), tuple((dim, index[dim]) for dim in dims))
+
+    def made(self, variable: str, of: str, **index: int) -> Number:
+        """What is made of a variable along the dims that no position is given for."""
+        dims, values = self._find(variable)
+        part = values[tuple(index.get(dim, slice(None)) for dim in dims)].astype(np.float64)
+        finite = part[np.isfinite(part)]
+        value = MADE[of](finite) if finite.size else math.nan
+        return Number(variable, value, tuple((d, index[d]) for d in dims if d in index), of)
+
+    def values(self, variable: str) -> Values:
+        return self._find(variable)[1]
+
+    def attribute(self, name: str) -> Number:
+        """A number among the attributes of the result."""
+        return Number(f"attrs/{name}", float(self.attrs[name]))
+
+    def record(self, name: str) -> Mapping[str, Any]:
+        """A record among the attributes, which hold it as JSON; empty when it is not there."""
+        held = self.attrs.get(name, {})
+        try:
+            found = json.loads(held) if isinstance(held, str) else held
+        except ValueError:
+            return {}
+        return found if isinstance(found, Mapping) else {}
+
+    def _find(self, variable: str) -> tuple[tuple[str, ...], Values]:
+        if variable not in self._known:
+            node, _, name = variable.partition("/")
+            held = self._node(node)[name]
+            self._known[variable] = tuple(str(dim) for dim in held.dims), np.asarray(held.values)
+        return self._known[variable]
+
+    def _node(self, name: str) -> Any:
+        if name in ("summary", "stability"):
+            return getattr(self, name)
+        return self.result[name] if name in self.result.children else None
+
+
+def image_of(result: Any) -> tuple[int, int] | None:
+    """Height and width of the images that rows are.
+
+    As the attribute `image` says; else columns without labels are taken for an image when their
+    number is a square.
+    """
+    params = result["params"]
+    if "mean" not in params:
+        return None
+    columns, told = int(params["mean"].sizes["column"]), result.attrs.get("image")
+    if isinstance(told, Sequence | np.ndarray) and len(told) == 2 and math.prod(map(int, told)) == columns:
+        return int(told[0]), int(told[1])
+    side = math.isqrt(columns)
+    square = side * side == columns >= LEAST_IMAGE and "column" not in params.coords
+    return (side, side) if square else None
+
+
+def checked(result: Any, image: tuple[int, int]) -> tuple[int, int]:
+    """A size that was asked for; refused when rows have another number of columns."""
+    columns = int(result.attrs["columns"])
+    if math.prod(image) != columns:
+        raise UsageError(f"image: {image[0]} x {image[1]} pixels expected, but rows have {columns} columns")
+    return image

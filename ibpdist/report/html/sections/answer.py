@@ -1,0 +1,74 @@
+"""The head of the page: how many features there are, in one sentence, and the numbers to know first."""
+
+from __future__ import annotations
+
+from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.markup import Child, Html, join, sentence, tag
+from ibpdist.report.html.numbers import COUNT, NATS, PERCENT, SCORE, Form, Number
+from ibpdist.report.html.score import heldout
+
+FOUND_AGAIN = 0.75
+"""Share of the restarts from which a feature counts as stable."""
+
+
+def headline(facts: Facts) -> Html:
+    """4 features explain 86.8 % of the variance."""
+    found = facts.made("params/active", "sum")
+    if not found.value:
+        return join(found.html(COUNT), " features: nothing but noise was found")
+    noun, verb = ("feature", " explains ") if found.value == 1 else ("features", " explain ")
+    start = join(found.html(COUNT), f" {noun}")
+    if not facts.has("diagnosis/explained_together"):
+        return start
+    return join(start, verb, facts.one("diagnosis/explained_together").html(PERCENT), " of the variance")
+
+
+def opening(facts: Facts) -> Html:
+    """What it was found in, and how."""
+    rows, columns = facts.attribute("rows"), facts.attribute("columns")
+    system = tag("span", facts.attrs["system"], data_variable="attrs/system")
+    within = [rows.html(COUNT), " rows of ", columns.html(COUNT), " columns"]
+    most = facts.attribute("truncation").html(COUNT)
+    return sentence(
+        "Found in ", within, " by ", system, ", which was given room for ", most, " features.", _chosen(facts)
+    )
+
+
+def _chosen(facts: Facts) -> Child:
+    if facts.summary is None:
+        return None
+    fits = int(facts.values("summary/objective").size)
+    by = "held-out score" if heldout(facts) is not None else "objective"
+    count = Number("summary/objective", float(fits), of="size").html(COUNT)
+    return [" The best of ", count, f" fits, by {by}, is shown."]
+
+
+def glance(facts: Facts) -> Html:
+    """The numbers to know first."""
+    score = heldout(facts)
+    entries: list[tuple[str, Number | None, Form]] = [
+        ("features", facts.made("params/active", "sum"), COUNT),
+        ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
+        ("features that most starts find", stable(facts), COUNT),
+        ("held-out score, nats a hidden cell", score, SCORE),
+        ("objective, nats", facts.attribute("objective"), NATS),
+        ("steps made", facts.attribute("steps"), COUNT),
+    ]
+    return tag("dl", [_entry(words, n, form) for words, n, form in entries if n is not None], class_="glance")
+
+
+def stable(facts: Facts) -> Number | None:
+    """Of a campaign: active features that enough of the restarts find."""
+    if not facts.has("stability/stability"):
+        return None
+    shares = facts.values("stability/stability")
+    return Number("stability/stability", float((shares >= FOUND_AGAIN).sum()), of="found again")
+
+
+def _entry(words: str, number: Number, form: Form) -> Html:
+    bare = number.html(form, unit=form is PERCENT)
+    return tag("div", tag("dt", words), tag("dd", bare))
+
+
+def _if(facts: Facts, variable: str) -> Number | None:
+    return facts.one(variable) if facts.has(variable) else None

@@ -1,0 +1,137 @@
+"""The features, one card each, and a table of how frequent they are and what they explain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ibpdist.report.html.charts import bar
+from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.markup import Child, Html, join, table, tag
+from ibpdist.report.html.numbers import COUNT, NONE, PERCENT, VALUE, WHOLE_PERCENT, Form, Number, fixed
+from ibpdist.report.html.portraits import TOP, limit, name, portrait
+from ibpdist.report.html.sections._base import Section
+
+ROWS = fixed(0, "rows")
+
+
+def cards(facts: Facts) -> Html | None:
+    if not facts.shown or not facts.has("params/mean"):
+        return None
+    kind = "pictures" if facts.image else "listed"
+    made = [_card(facts, k) for k in facts.shown]
+    return join(_how(facts), tag("div", made, class_=f"cards {kind}"), left_out(facts))
+
+
+def frequencies(facts: Facts) -> Html | None:
+    if not facts.shown:
+        return None
+    columns = list(_columns(facts))
+    head: list[Child] = ["feature", *(words for words, _, _, _ in columns)]
+    lines = [[name(facts, k), *(_cell(facts, one, k) for one in columns)] for k in facts.shown]
+    caption = (
+        "Prevalence is the share of the rows that have a feature. Shares of the variance of features that "
+        "occur together do not add up."
+    )
+    return join(table(caption, head, lines, class_="bars"), left_out(facts))
+
+
+def rows_with(facts: Facts, k: int) -> Number:
+    """Expected rows that have feature k."""
+    share = facts.one("params/prevalence", feature=k)
+    return Number(share.variable, share.value * float(facts.attrs["rows"]), share.index, "rows")
+
+
+def left_out(facts: Facts) -> Html | None:
+    """A word about the features that are not listed."""
+    more = facts.active[len(facts.shown) :]
+    if not more:
+        return None
+    count = Number("params/active", float(len(more)), of="not shown").html(COUNT)
+    least = facts.one("params/prevalence", feature=more[-1]).html(VALUE)
+    return tag("p", count, " more features are not shown; the least frequent has prevalence ", least, ".")
+
+
+def _how(facts: Facts) -> Html:
+    if facts.image is None:
+        count = tag("span", str(TOP), data_limit="columns")
+        said: Child = [
+            "The ",
+            count,
+            " columns with the largest values of each feature, ± standard deviation.",
+        ]
+        return tag("p", said, class_="lead")
+    most = limit(facts)
+    high, wide = (tag("span", str(size), data_label="image") for size in facts.image)
+    scale = [fixed_ends(most), tag("i", class_="scale", aria_hidden="true"), most.html(VALUE)]
+    return tag(
+        "p",
+        ["Columns drawn as images of ", high, " × ", wide, ". "],
+        tag("span", "One scale for all: ", scale, " (blue below zero, red above).", class_="key"),
+        class_="lead",
+    )
+
+
+def fixed_ends(most: Number) -> Html:
+    """The lower end of the scale, as far below zero as the upper is above."""
+    return Number(most.variable, -most.value, of="minus the " + most.of).html(VALUE)
+
+
+def _card(facts: Facts, k: int) -> Html:
+    prevalence = facts.one("params/prevalence", feature=k)
+    lines: list[Child] = [
+        tag("h3", name(facts, k, capital=True)),
+        portrait(facts, k),
+        tag("p", bar(prevalence.value), class_="meter"),
+        tag("p", prevalence.html(PERCENT), " of the rows", class_="fact"),
+    ]
+    if facts.has("diagnosis/explained"):
+        share = facts.one("diagnosis/explained", feature=k).html(PERCENT)
+        lines.append(tag("p", "explains ", share, class_="fact"))
+    again = facts.again("stability", k)
+    if again is not None:
+        lines.append(tag("p", "found in ", again.html(WHOLE_PERCENT), " of starts", class_="fact"))
+    return tag("article", lines, [tag("p", word, class_="flag") for word in _flags(facts, k)], class_="card")
+
+
+def _flags(facts: Facts, k: int) -> Iterator[str]:
+    for variable, word in (
+        ("constant", "in every row"),
+        ("idle", "explains nothing"),
+        ("rare", "barely used"),
+    ):
+        if facts.has(f"diagnosis/{variable}") and bool(facts.values(f"diagnosis/{variable}")[k]):
+            yield word
+
+
+Column = tuple[str, str, Form, bool]
+"""Words of the head, variable, form, whether there is a bar."""
+
+
+def _columns(facts: Facts) -> Iterator[Column]:
+    yield "share of the rows, %", "params/prevalence", PERCENT, True
+    yield "rows, expected", "", fixed(1), False
+    if facts.has("params/chance"):
+        yield "chance in a new row, %", "params/chance", PERCENT, False
+    if facts.has("diagnosis/explained"):
+        yield "of the variance, %", "diagnosis/explained", PERCENT, True
+    if facts.has("stability/stability"):
+        yield "starts that find it, %", "stability/stability", PERCENT, True
+
+
+def _cell(facts: Facts, column: Column, k: int) -> Child:
+    _, variable, form, drawn = column
+    number = _number(facts, variable, k)
+    if number is None or not number.known:
+        return NONE
+    shown = number.html(form, unit=False)
+    return [shown, bar(number.value)] if drawn else shown
+
+
+def _number(facts: Facts, variable: str, k: int) -> Number | None:
+    if variable.startswith("stability/"):
+        return facts.again(variable.partition("/")[2], k)
+    return facts.one(variable, feature=k) if variable else rows_with(facts, k)
+
+
+CARDS = Section("features", "The features", cards)
+FREQUENCIES = Section("prevalence", "How frequent they are", frequencies)

@@ -1,0 +1,44 @@
+"""The rows that belong to each feature most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.markup import Child, Html, label, table, tag
+from ibpdist.report.html.numbers import NONE, VALUE, WHOLE_PERCENT, Number
+from ibpdist.report.html.portraits import name
+from ibpdist.report.html.rows import Best
+from ibpdist.report.html.sections._base import Section
+
+
+def body(facts: Facts) -> Html | None:
+    seen = facts.seen
+    if seen is None or not facts.shown:
+        return None
+    labels = facts.labels("row", "rows")
+    weighted = facts.has("rows/w")
+    lines = [[name(facts, k), _list(k, seen.best[k], labels, weighted)] for k in facts.shown]
+    caption = (
+        "Rows in which a feature explains the most more than all others together, best first. In per cent: "
+        "its part of the sum of squares that the features explain of the row"
+        + ("; × its weight in the row." if weighted else ".")
+    )
+    return table(caption, ["feature", "rows"], lines, class_="rows")
+
+
+def _list(k: int, best: Sequence[Best], labels: list[str] | None, weighted: bool) -> Child:
+    if not best:
+        return f"{NONE} no row has it with more than even chance"
+    return tag("ul", [tag("li", _row(k, one, labels, weighted)) for one in best])
+
+
+def _row(k: int, one: Best, labels: list[str] | None, weighted: bool) -> Child:
+    said = label(labels[one.row] if labels else f"row {one.row}", "row")
+    at = (("row", one.row), ("feature", k))
+    share = Number("rows/z", one.share, at, "share of the row").html(WHOLE_PERCENT)
+    weight = [" × ", Number("rows/w", one.w, at).html(VALUE)] if weighted else None
+    return [said, " ", tag("small", share, weight)]
+
+
+SECTION = Section("rows", "Whose rows they are", body)

@@ -1,0 +1,59 @@
+"""Which features the restarts of a campaign find again."""
+
+from __future__ import annotations
+
+from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.markup import Child, Html, join, table, tag
+from ibpdist.report.html.numbers import NONE, WHOLE_PERCENT, fixed
+from ibpdist.report.html.portraits import name
+from ibpdist.report.html.sections._base import Section
+
+MOST = 24
+"""Restarts of the table."""
+ALIKE = fixed(2)
+
+
+def body(facts: Facts) -> Html | None:
+    if not facts.shown or not facts.has("stability/stability"):
+        return None
+    restarts = list(_restarts(facts))
+    head: list[Child] = [
+        "feature",
+        "found in",
+        *(tag("span", text, data_label="restart") for _, text in restarts),
+    ]
+    lines = [_line(facts, k, [at for at, _ in restarts]) for k in facts.shown]
+    lead = tag(
+        "p",
+        "The best fit is compared with the other starts of the same settings. A feature that other starts "
+        "find again is a property of the data; one that they do not find may be an accident of this start.",
+        class_="lead",
+    )
+    caption = (
+        "Share of the restarts that find a feature, and how alike the closest feature of each restart is."
+    )
+    return join(lead, table(caption, head, lines, class_="heat"))
+
+
+def _restarts(facts: Facts) -> list[tuple[int, str]]:
+    if not facts.has("stability/similarity"):
+        return []
+    count = facts.stability.sizes["restart"]
+    return [(at, f"start {facts.stability['restart'].values[at]}") for at in range(min(count, MOST))]
+
+
+def _line(facts: Facts, k: int, restarts: list[int]) -> list[Child]:
+    again = facts.again("stability", k)
+    share = NONE if again is None else again.html(WHOLE_PERCENT)
+    return [name(facts, k), share, *(_cell(facts, k, at) for at in restarts)]
+
+
+def _cell(facts: Facts, k: int, restart: int) -> Html:
+    number = facts.again("similarity", k, restart=restart)
+    if number is None or not number.known:
+        return tag("span", NONE, class_="self")
+    deep = f"--v:{min(max(number.value, 0.0), 1.0):.3f}"
+    return tag("span", number.html(ALIKE), class_="cell", style=deep)
+
+
+SECTION = Section("stability", "What other starts find", body)

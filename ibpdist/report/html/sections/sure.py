@@ -1,0 +1,164 @@
+"""How sure the answer is, sentence by sentence, and what is odd about the features."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ibpdist.report import diagnosis
+from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.markup import Child, Html, join, tag
+from ibpdist.report.html.numbers import COUNT, SCORE, VALUE, Number, fixed
+from ibpdist.report.html.score import heldout
+from ibpdist.report.html.sections._base import Section
+from ibpdist.report.html.sections.answer import FOUND_AGAIN, stable
+
+HOLDS, DOUBT, OPEN, FACT = "good", "doubt", "open", "fact"
+Verdict = tuple[str, Child]
+
+_FEATURES = re.compile(r"\bfeatures? (\d+(?:, \d+)*(?: and \d+)?)")
+_VALUE = re.compile(r"\((correlation|cosine) (-?[\d.]+)\)")
+
+
+def body(facts: Facts) -> Html:
+    verdicts = [
+        *_restarts(facts), *_convergence(facts), *_room(facts), *_starts(facts), *_heldout(facts),
+        *_fits(facts), *_notices(facts),
+    ]  # fmt: skip
+    entries = [_entry(kind, said) for kind, said in verdicts]
+    odd = [tag("li", _remark(facts, text), data_remark="diagnosis") for text in _remarks(facts)]
+    more = [tag("h3", "What is odd about the features"), tag("ul", odd, class_="remarks")] if odd else None
+    return join(tag("ul", entries, class_="verdicts"), more, _narrow(facts))
+
+
+def sampled(facts: Facts) -> bool:
+    """Whether the fit draws from the posterior, so that it has no end of its own."""
+    from ibpdist.catalog import SYSTEMS
+    from ibpdist.rules import Rule
+
+    system = SYSTEMS.get(str(facts.attrs["system"]))
+    return system is not None and system.rules.z is Rule.DRAW
+
+
+def _entry(kind: str, said: Child) -> Html:
+    return tag("li", tag("b", kind, class_="verdict"), tag("span", said), class_=kind)
+
+
+def _convergence(facts: Facts) -> Iterator[Verdict]:
+    reason = tag("span", facts.attrs["stopped"], data_variable="attrs/stopped")
+    if sampled(facts):
+        steps = facts.attribute("steps").html(COUNT)
+        yield OPEN, [steps, " steps were drawn from the posterior; a sampler does not converge to a point."]
+    elif facts.attrs["stop"] == "converged":
+        yield HOLDS, ["The fit ", reason, "."]
+    else:
+        yield DOUBT, ["The fit has not converged: it was ", reason, ". Go on with more steps (--steps)."]
+
+
+def _room(facts: Facts) -> Iterator[Verdict]:
+    active, most = facts.made("params/active", "sum"), facts.attribute("truncation")
+    of = [active.html(COUNT), " of ", most.html(COUNT)]
+    if facts.has("diagnosis/used_up") and bool(facts.values("diagnosis/used_up")):
+        yield DOUBT, [of, " features provided are in use, so there may be more: try a larger K."]
+    elif active.value < most.value:
+        yield HOLDS, ["Room was left: ", of, " features provided are in use, so K did not set their number."]
+
+
+def _starts(facts: Facts) -> Iterator[Verdict]:
+    """Of a single run."""
+    if facts.campaign is not None:
+        return
+    if not facts.has("restarts/objective"):
+        yield OPEN, "One start was made. Whether another seed gives the same features is not known."
+        return
+    count = Number("restarts/objective", float(facts.values("restarts/objective").size), of="size")
+    spread = facts.made("restarts/objective", "spread").html(VALUE)
+    yield (
+        OPEN,
+        ["The best of ", count.html(COUNT), " starts is shown; their objectives span ", spread, " nats."],
+    )
+
+
+def _restarts(facts: Facts) -> Iterator[Verdict]:
+    """Of a campaign: in how many restarts each feature is found again."""
+    again = stable(facts)
+    if again is None:
+        return
+    limit = tag("span", f"{FOUND_AGAIN:.0%}".replace("%", "\u00a0%"), data_limit="stability")
+    said = [again.html(COUNT), " of ", facts.made("params/active", "sum").html(COUNT)]
+    kind = HOLDS if again.value == len(facts.active) else DOUBT
+    yield kind, [said, " features are found in at least ", limit, " of the restarts."]
+
+
+def _heldout(facts: Facts) -> Iterator[Verdict]:
+    score, error = heldout(facts), heldout(facts, "error")
+    if score is None:
+        yield OPEN, "No score of hidden cells is kept with the fit, so how well it predicts is not known."
+        return
+    margin = [" ± ", error.html(VALUE)] if error is not None and error.value else None
+    at = dict(score.index).get("evaluation", 0)
+    cells = (
+        [facts.one("heldout/cells", evaluation=at).html(COUNT), " "] if facts.has("heldout/cells") else None
+    )
+    yield FACT, ["On ", cells, "hidden cells it scores ", score.html(SCORE), margin, "; higher is better."]
+
+
+def _fits(facts: Facts) -> Iterator[Verdict]:
+    """Of a campaign: fits without a result, and a best truncation at the edge of those tried."""
+    if facts.summary is None:
+        return
+    objective = facts.values("summary/objective")
+    lost = Number("summary/objective", float((objective != objective).sum()), of="missing")
+    if lost.value:
+        yield (
+            DOUBT,
+            [lost.html(COUNT), " of the fits have no result; their status is in the table of all fits."],
+        )
+    tried = [int(k) for k in facts.summary["truncation"].values if str(k).isdigit()]
+    if len(tried) > 1 and int(facts.attrs["truncation"]) == max(tried):
+        yield DOUBT, "The best fit has the largest K that was tried: try larger ones."
+
+
+def _notices(facts: Facts) -> Iterator[Verdict]:
+    """What the run told while it was made."""
+    told = dict.fromkeys(str(e["text"]) for log in facts.logs for e in log if e["event"] == "notice")
+    yield from ((DOUBT, tag("span", text, data_variable="events/notice")) for text in told)
+
+
+def _remarks(facts: Facts) -> Iterator[str]:
+    """What `show` says as well; that K is used up stands above."""
+    if "diagnosis" not in facts.result.children:
+        return
+    weighted, most = facts.has("rows/w"), int(facts.attrs["truncation"])
+    used_up = diagnosis.used_up(most)
+    said = diagnosis.remarks(facts.result["diagnosis"], most, weighted)
+    yield from (text for text in said if text != used_up)
+
+
+def _remark(facts: Facts, text: str) -> Html:
+    """With features as labels, and values named after what they are of."""
+    pair = [int(k) for k in re.findall(r"\d+", match[1])] if (match := _FEATURES.search(text)) else []
+    parts: list[Child] = []
+    at = 0
+    found = sorted([*_FEATURES.finditer(text), *_VALUE.finditer(text)], key=lambda one: one.start())
+    for one in found:
+        shown: Child = tag("span", one[0], data_label="feature")
+        if one.re is _VALUE:
+            value = facts.one(f"diagnosis/{one[1]}", feature=pair[0], feature_=pair[1])
+            shown = ["(", one[1], " ", value.html(fixed(2)), ")"]
+        parts += [text[at : one.start()], shown]
+        at = one.end()
+    return join(*parts, text[at:])
+
+
+def _narrow(facts: Facts) -> Html | None:
+    if sampled(facts):
+        return None
+    note = (
+        "Standard deviations (after ±) are those of a variational fit. They are too narrow: they leave out "
+        "what one part owes to the uncertainty of another."
+    )
+    return tag("p", note, class_="note")
+
+
+SECTION = Section("sure", "How sure", body)

@@ -1,0 +1,109 @@
+"""The report: one page of HTML that needs nothing but itself."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ibpdist.errors import StorageError
+from ibpdist.report.html import portraits
+from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.markup import Html, join, tag
+from ibpdist.report.html.sections import SECTIONS, answer
+from ibpdist.report.html.sections._base import Section
+
+NAME = "report.html"
+
+
+def report(
+    run: str | Path, output: str | Path | None = None, *, image: tuple[int, int] | None = None
+) -> Path:
+    """Write the page of a finished run or campaign, RUN/report.html unless `output` is given; its path.
+
+    image: (height, width) of the images that rows are. Without it a square number of columns that
+    have no labels is taken for an image.
+    """
+    from ibpdist.runs.records import replace_file
+
+    facts = read(Path(run), image)
+    path = Path(run) / NAME if output is None else Path(output)
+    if path.is_dir():
+        raise StorageError(f"{path}: is a directory; name the file to write, such as {NAME}")
+    replace_file(path, [page(facts).encode("utf-8")])
+    return path
+
+
+def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
+    """The facts of a run, or of a campaign and its best fit."""
+    from ibpdist.runs.campaign import is_campaign
+    from ibpdist.runs.result import open_result
+
+    if is_campaign(run):
+        import ibpdist
+
+        campaign = ibpdist.open_campaign(run)
+        return Facts(run, campaign.best(), campaign, _logs(run), image)
+    return Facts(run, open_result(run), logs=_logs(run), image=image)
+
+
+def page(facts: Facts, sections: tuple[Section, ...] = SECTIONS) -> Html:
+    """The whole page."""
+    name = facts.path.absolute().name
+    made = [(section, html) for section in sections if (html := section.html(facts)) is not None]
+    links = [tag("li", tag("a", section.title, href=f"#{section.name}")) for section, _ in made]
+    body = [
+        tag("a", "To the answer", href="#answer", class_="skip"),
+        _head(facts, name),
+        tag("nav", tag("ul", links), aria_label="Sections"),
+        tag("main", [html for _, html in made]),
+        _foot(facts),
+    ]
+    return join(
+        Html("<!DOCTYPE html>\n"), tag("html", _meta(facts, name), tag("body", body), lang="en"), "\n"
+    )
+
+
+def _meta(facts: Facts, name: str) -> Html:
+    css = files("ibpdist.report.html").joinpath("page.css").read_text("utf-8")
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", f"{name}: ibpdist report"),
+        tag("link", rel="icon", href="data:,"),
+        tag("style", Html(css), portraits.style(facts)),
+    )
+
+
+def _head(facts: Facts, name: str) -> Html:
+    kind = "campaign" if facts.campaign is not None else "fit"
+    return tag(
+        "header",
+        tag("p", f"Report of the {kind} ", tag("bdi", name, data_label="run"), class_="eyebrow"),
+        tag("h1", answer.headline(facts)),
+        answer.opening(facts),
+        answer.glance(facts),
+        id="answer",
+    )
+
+
+def _foot(facts: Facts) -> Html:
+    version = facts.record("versions").get("ibpdist")
+    made = tag("span", str(version), data_variable="attrs/versions", data_index="ibpdist")
+    note = (
+        "Every number on this page carries the name of its variable, its place and its exact value as "
+        "attributes; look at the source of the page, or open the result with xarray."
+    )
+    return tag("footer", tag("p", note), tag("p", "ibpdist ", made) if version else None)
+
+
+def _logs(run: Path) -> list[list[Any]]:
+    """Events of each start."""
+    from ibpdist.runs.events import read as events
+
+    folder = run.parent if run.name == "result.zarr" else run
+    starts = sorted(folder.glob("restarts/*/events.jsonl")) or [folder / "events.jsonl"]
+    return [found for path in starts if (found := events(path))]
