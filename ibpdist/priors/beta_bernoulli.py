@@ -83,6 +83,11 @@ class BetaBernoulli:
             "mass": _mass.log_prior(mass) if self.mass == "learn" else 0.0,
         }
 
+    def predictive(self, params: BetaBernoulliParams, rows: float) -> tuple[float, float]:
+        """(share, rate): given the other rows a row has a feature of m of them with odds
+        (m + share) / (rows - m), pi integrated out, and Poisson(rate) features of its own (vibp E4)."""
+        return float(params.mass / params.truncation), 0.0
+
     def select(self, params: BetaBernoulliParams, keep: NDArray[np.intp]) -> BetaBernoulliParams:
         return replace(
             params,

@@ -83,6 +83,11 @@ class Buffet:
             "mass": _mass.log_prior(mass) if self.mass == "learn" else 0.0,
         }
 
+    def predictive(self, params: BuffetParams, rows: float) -> tuple[float, float]:
+        """(share, rate): given the other rows a row has a feature of m of them with odds
+        (m + share) / (rows - m), and Poisson(rate) features of its own (vibp 5.1)."""
+        return 0.0, float(params.mass) / rows
+
     def select(self, params: BuffetParams, keep: NDArray[np.intp]) -> BuffetParams:
         return replace(params, tau=params.tau[keep], log_on=params.log_on[keep], log_off=params.log_off[keep])
 

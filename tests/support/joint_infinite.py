@@ -183,7 +183,7 @@ def of_values(joint, draw):
         "log joint": log_joint(joint, draw),
         "cell": np.arcsinh(fit[0, 0]),
         "cell sq": np.arcsinh(fit[0, 0] ** 2),
-        "cell and x": np.arcsinh(fit[-1, -1] * draw.x[-1, -1]),
+        "fit and x": np.arcsinh((fit * draw.x).sum()),
         "fit": np.arcsinh((fit**2).sum()),
         "A": np.arcsinh((observed.mean**2).sum()),
         "misfit": np.log(((draw.x - fit)[joint.observed] ** 2).sum()),

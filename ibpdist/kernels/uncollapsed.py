@@ -1,0 +1,214 @@
+"""Uncollapsed Gibbs: rows in turn, the dictionary explicit but for what a row has for itself (vibp 5.3).
+
+With e = x - z A and a weight v_d for each column, a flip of feature k has the evidence
+
+    A_k V e' + z_k A_k V A_k' - A_k V A_k' / 2,    V = diag(v),
+
+where v_d = 1 / (noise_d + own scale), zero where the cell is missing: `own` features of the row alone have
+their part of the dictionary integrated out. Then their number is drawn given the rest of the row, and
+their part of the dictionary given their number: for each column mean r_d / (k + c_d) for all of them and
+covariance scale (I - 1 1' / (k + c_d)), c_d = noise_d / scale.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ibpdist.kernels.buffet import is_own, log_odds, number_of_own
+from ibpdist.kernels.philox import _philox
+
+OPTIONS = {"nogil": True, "error_model": "numpy"}
+index = np.uint64
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+class Tables(NamedTuple):
+    """What rows in turn change. Slots are features, of which the first `sizes[0]` are in use.
+
+    mean, square (slot, column): A and its squares; on (slot): counts; z (row, slot); ids (slot);
+    sizes: features in use, and the id of the next one.
+    """
+
+    mean: Any
+    square: Any
+    on: Any
+    z: Any
+    ids: Any
+    sizes: Any
+
+
+class Facts(NamedTuple):
+    """What rows in turn do not change: x (row, column), zero where `seen` (row, column) is; the distinct
+    values of the noise, and which of them each column has; the number of the first row; a key."""
+
+    x: Any
+    seen: Any
+    noise: Any
+    level: Any
+    start: int
+    key: Any
+
+
+class Scratch(NamedTuple):
+    """One row at a time: z before and after, linear and quadratic evidence and a change of it (slot);
+    residual, weight and their product (column); cells and squares by level of the noise."""
+
+    old: Any
+    new: Any
+    linear: Any
+    quad: Any
+    residual: Any
+    weight: Any
+    weighted: Any
+    cells: Any
+    squares: Any
+
+
+@njit(**OPTIONS)
+def _normal(row, at, key):
+    """A standard normal for a place of a row."""
+    a, b, _, _ = _philox(row & _LOW, row >> np.uint64(32), np.uint64(at), np.uint64(0), key[0], key[1])
+    u, v = (np.float64(a) + 0.5) * 2.0**-32, (np.float64(b) + 0.5) * 2.0**-32
+    return math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * v)
+
+
+@njit(**OPTIONS)
+def _take_out(n, facts, law, tables, scratch):
+    """Residual and evidence of a row's shared features; how many it has for itself."""
+    size, own = tables.sizes[0], 0
+    residual, weighted = scratch.residual, scratch.weighted
+    residual[:] = facts.x[n]
+    for k in range(size):
+        scratch.old[k] = scratch.new[k] = tables.z[n, k]
+        if not scratch.old[k]:
+            continue
+        if is_own(law, tables.on[k] - 1):
+            own += 1
+            continue
+        row = tables.mean[k]
+        for d in range(row.size):
+            residual[index(d)] -= row[index(d)]
+    for d in range(residual.size):
+        variance = facts.noise[facts.level[d]] + own * law.scale
+        scratch.weight[d] = facts.seen[n, d] / variance
+        weighted[d] = scratch.weight[d] * residual[d]
+    scratch.linear[:size] = np.dot(tables.mean[:size], weighted)
+    scratch.quad[:size] = np.dot(tables.square[:size], scratch.weight)
+    return own
+
+
+@njit(**OPTIONS)
+def _flip(tables, scratch, law, logits):
+    """Draw z of every feature that other rows have."""
+    size, new, linear, quad = tables.sizes[0], scratch.new, scratch.linear, scratch.quad
+    weight, weighted, residual = scratch.weight, scratch.weighted, scratch.residual
+    for k in range(size):
+        others = tables.on[k] - scratch.old[k]
+        if is_own(law, others):
+            continue
+        evidence = linear[k] + (new[k] - 0.5) * quad[k]
+        if (logits[k] < log_odds(law, others) + evidence) != (new[k] > 0.5):
+            sign = 1.0 - 2.0 * new[k]
+            new[k] += sign
+            row = tables.mean[k]
+            for d in range(row.size):
+                residual[index(d)] -= sign * row[index(d)]
+            for d in range(row.size):
+                weighted[index(d)] = weight[index(d)] * residual[index(d)]
+            linear[:size] = np.dot(tables.mean[:size], weighted)
+
+
+@njit(**OPTIONS)
+def _number(n, facts, law, scratch, uniform):
+    """How many features the row has for itself."""
+    if law.rate == 0.0:
+        return 0
+    scratch.cells[:] = 0.0
+    scratch.squares[:] = 0.0
+    for d in range(scratch.residual.size):
+        if facts.seen[n, d]:
+            scratch.cells[facts.level[d]] += 1.0
+            scratch.squares[facts.level[d]] += scratch.residual[d] ** 2
+    return number_of_own(scratch.cells, scratch.squares, facts.noise, law, uniform)
+
+
+@njit(**OPTIONS)
+def _drop(k, tables, scratch):
+    """Take a feature out of the tables; the last one moves to its slot."""
+    last = tables.sizes[0] - 1
+    scratch.old[k], scratch.new[k] = scratch.old[last], scratch.new[last]
+    tables.mean[k], tables.square[k] = tables.mean[last], tables.square[last]
+    tables.z[:, k] = tables.z[:, last]
+    tables.z[:, last] = 0
+    tables.on[k], tables.ids[k] = tables.on[last], tables.ids[last]
+    tables.sizes[0] = last
+
+
+@njit(**OPTIONS)
+def _renumber(n, tables, scratch, law, own, number):
+    """Let the row have `number` features of its own: some go, or some are added."""
+    k = tables.sizes[0] - 1
+    while own > number:
+        if scratch.old[k] and is_own(law, tables.on[k] - 1):
+            _drop(k, tables, scratch)
+            own -= 1
+        k -= 1
+    for _ in range(number - own):
+        k = tables.sizes[0]
+        scratch.old[k], scratch.new[k] = 1.0, 1.0
+        tables.z[n, k] = 1
+        tables.on[k] = 1.0
+        tables.ids[k] = tables.sizes[1]
+        tables.sizes[0] += 1
+        tables.sizes[1] += 1
+
+
+@njit(**OPTIONS)
+def _look_of_own(n, facts, law, tables, scratch, number):
+    """The part of the dictionary of the row's own features, given their number."""
+    row, at = np.uint64(facts.start + n), 0
+    for k in range(tables.sizes[0]):
+        if scratch.old[k] and is_own(law, tables.on[k] - 1):
+            for d in range(scratch.residual.size):
+                tables.mean[k, d] = _normal(row, at * scratch.residual.size + d, facts.key)
+            at += 1
+    for d in range(scratch.residual.size):
+        ridge = facts.noise[facts.level[d]] / law.scale
+        middle, shrink = 0.0, 1.0
+        if facts.seen[n, d]:
+            middle, shrink = scratch.residual[d] / (number + ridge), math.sqrt(ridge / (number + ridge))
+        total = 0.0
+        for k in range(tables.sizes[0]):
+            if scratch.old[k] and is_own(law, tables.on[k] - 1):
+                total += tables.mean[k, d]
+        shift = (1.0 - shrink) * total / number
+        for k in range(tables.sizes[0]):
+            if scratch.old[k] and is_own(law, tables.on[k] - 1):
+                tables.mean[k, d] = middle + math.sqrt(law.scale) * (tables.mean[k, d] - shift)
+                tables.square[k, d] = tables.mean[k, d] ** 2
+
+
+@njit(cache=True, **OPTIONS)
+def sweep_rows(facts, logits, births, law, tables, scratch, first):
+    """Rows from `first` on in turn, as many as there are `births`; the number of those that are done, fewer
+    where slots run out. logits (row, slot) of uniforms, births (row) uniforms."""
+    for i in range(births.size):
+        n = first + i
+        own = _take_out(n, facts, law, tables, scratch)
+        _flip(tables, scratch, law, logits[i])
+        number = _number(n, facts, law, scratch, births[i])
+        if tables.sizes[0] + number - own > tables.ids.size:
+            return i
+        for k in range(tables.sizes[0]):
+            if scratch.new[k] != scratch.old[k]:
+                tables.on[k] += scratch.new[k] - scratch.old[k]
+                tables.z[n, k] = scratch.new[k]
+                scratch.old[k] = 0.0  # others have it
+        _renumber(n, tables, scratch, law, own, number)
+        if number:
+            _look_of_own(n, facts, law, tables, scratch, number)
+    return births.size
