@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from ibpdist.rules import Rule
 from ibpdist.runs.restarts import seed_of
 from ibpdist.spec import FitSpec, Holdout, Name, Setting, Spec, Truncation, positive, setting_error
 
@@ -68,6 +69,8 @@ class CampaignSpec(Spec):
         for one in value or []:
             if one not in known:
                 raise ValueError(f"{one!r} is not known; expected one of {', '.join(known)}")
+            if one in catalog.SYSTEMS and catalog.find(one).rules.z is Rule.DRAW:
+                raise ValueError(f"{one} is a sampler, which has no best fit: run its chains with fit")
         return value
 
     @field_validator("set")
@@ -95,8 +98,7 @@ class CampaignSpec(Spec):
     def dims(self) -> dict[str, list[Any]]:
         """The dims of the grid with their values, restarts last."""
         keys = {name: getattr(self, name) for name in KEYS}
-        swept: dict[str, list[Any]]
-        swept = {DIMS.get(name, name): some for name, some in (keys | self.settings).items() if len(some) > 1}
+        swept = {dim_of(name): some for name, some in (keys | self.settings).items() if len(some) > 1}
         always = {name: getattr(self, name) for name in ALWAYS}
         return always | swept | {"restart": list(range(self.restarts))}
 
@@ -106,7 +108,7 @@ class CampaignSpec(Spec):
         grid, dims = keys | self.settings, self.dims()
         for values in product(*grid.values()):
             chosen = dict(zip(grid, values, strict=True))
-            labels = {DIMS.get(name, name): value for name, value in chosen.items()}
+            labels = {dim_of(name): value for name, value in chosen.items()}
             for restart in range(self.restarts):
                 marks = {name: (labels | {"restart": restart})[name] for name in dims}
                 yield Cell(marks, self._fit(chosen, restart))
@@ -124,6 +126,11 @@ class Cell:
 
     labels: Labels
     spec: FitSpec
+
+
+def dim_of(key: str) -> str:
+    """The dim along which a key varies."""
+    return DIMS.get(key, key)
 
 
 def in_words(labels: Labels) -> str:

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import Serial
 from ibpdist.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
 from ibpdist.pipeline import PLANNED
+from ibpdist.progress import Running, Standing, Sweep
 from ibpdist.runs import group as groups
 from ibpdist.runs import scores, table
 from ibpdist.runs.campaign import CampaignDirectory, Fit, Manifest, failure, fit_folder, is_finished
@@ -39,31 +40,6 @@ Given = str | Path | CampaignSpec | Mapping[str, Any]
 """A YAML file, or what would stand in it."""
 
 
-@dataclass(frozen=True)
-class Running:
-    """Where a fit is that runs now."""
-
-    name: str
-    step: int
-    limit: int
-    objective: float
-    active: int
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a campaign is: fits that ended, of all; those that run; the most seconds that are left."""
-
-    ended: int
-    fits: int
-    failed: int
-    running: Sequence[Running] = ()
-    left: float | None = None
-
-
-Progress = Callable[[Standing], None]
-
-
 def sweep(
     campaign: Given,
     run: str | Path,
@@ -73,7 +49,7 @@ def sweep(
     scheduler: str | None = None,
     memory: int | None = None,
     cache: int | None = None,
-    progress: Progress | None = None,
+    progress: Sweep | None = None,
 ) -> Campaign:
     """Make all fits of a grid that are not in RUN yet; what it found, as `open_campaign` gives it.
 
@@ -121,8 +97,11 @@ class _Sweep:
     manifest: Manifest
     source: Source
     place: Place
-    progress: Progress | None
-    began: float = field(default_factory=time.monotonic)
+    progress: Sweep | None
+    ended: int = 0
+    failed: int = 0
+    begun: tuple[float, float] | None = None
+    """When the group that runs made its first step, and how many fits were made then."""
 
     def run(self) -> None:
         wanted = [fit for fit in self.manifest.fits if not is_finished(self.directory.path, fit.id)]
@@ -178,6 +157,7 @@ class _Sweep:
 
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Step a group to its end; what broke it, if anything did that is not of the place where it runs."""
+        self._tell()
         source = self.seen(fits[0])
         job = groups.group_of([fit.spec for fit in fits], source)
         try:
@@ -234,19 +214,24 @@ class _Sweep:
     def _tell(self, running: Sequence[Running] = (), ended_here: int = 0) -> None:
         if self.progress is None:
             return
-        path, fits = self.directory.path, self.manifest.fits
-        failed = sum(failure(path, fit.id) is not None for fit in fits)
-        ended = ended_here + failed + sum(is_finished(path, fit.id) for fit in fits)
-        self.progress(Standing(ended, len(fits), failed, running, self._left(running, ended)))
+        if not running:
+            self.begun = None
+            path, fits = self.directory.path, self.manifest.fits
+            self.failed = sum(failure(path, fit.id) is not None for fit in fits)
+            self.ended = self.failed + sum(is_finished(path, fit.id) for fit in fits)
+        ended = self.ended + ended_here
+        left = self._left(running, ended)
+        self.progress(Standing(ended, len(self.manifest.fits), self.failed, running, left))
 
     def _left(self, running: Sequence[Running], ended: int) -> float | None:
-        """The most seconds that are left: each fit as if it came to its limit of steps."""
+        """The most seconds that are left at the pace of this group: each fit as if it came to its limit."""
         if not running:
             return None
-        share = sum(one.step / one.limit for one in running)
-        waiting = len(self.manifest.fits) - ended - len(running)
-        spent = time.monotonic() - self.began
-        return spent * (len(running) - share + waiting) / share
+        now, made = time.monotonic(), ended + sum(one.step / one.limit for one in running)
+        began, before = self.begun = self.begun or (now, made)
+        if made <= before:
+            return None
+        return (now - began) * (len(self.manifest.fits) - made) / (made - before)
 
 
 def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:

@@ -6,11 +6,15 @@ can be piped. A `quiet` job gets a callback that says nothing.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
+
+from ibpdist.words import duration
 
 
 class Snapshot(Protocol):
@@ -22,12 +26,39 @@ class Snapshot(Protocol):
     def trace(self) -> Mapping[str, float]: ...
 
 
+@dataclass(frozen=True)
+class Running:
+    """Where a fit of a campaign is that runs now."""
+
+    name: str
+    step: int
+    limit: int
+    objective: float
+    active: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a campaign is: fits that ended, of all; those that run; the most seconds that are left."""
+
+    ended: int
+    fits: int
+    failed: int
+    running: Sequence[Running] = ()
+    left: float | None = None
+
+
 Count = Callable[[int, int | None], None]
 """Called with what is done and the whole, None when the whole is not known."""
+Sweep = Callable[[Standing], None]
+"""Called with how a campaign stands."""
 Step = Callable[[Snapshot], None]
 """Called after each step; the trace has at least `objective` and `active`."""
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_BETWEEN_PICTURES = 0.2
+SHOWN = 16
+"""Fits of a campaign that have a line each on a terminal."""
 
 
 @contextmanager
@@ -62,6 +93,68 @@ def stepping(
             yield lambda now: bar.update(
                 task, description=named.at(now.step), completed=now.step, note=_note(now.trace, digits=1)
             )
+
+
+@contextmanager
+def sweeping(title: str, *, quiet: bool = False, verbose: bool = False) -> Iterator[Sweep]:
+    """Progress of a campaign: a line for each fit that runs, and one for all; `verbose` prints them all."""
+    if quiet:
+        yield lambda now: None
+    elif verbose or not sys.stderr.isatty():
+        yield _SweepLines(title, verbose)
+    else:
+        from rich.console import Console
+        from rich.live import Live
+
+        with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+            yield _SweepPicture(title, live)
+
+
+class _Clock:
+    """Whether it is time to say something again: some seconds have passed, or the count has changed."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.last, self.count = seconds, -math.inf, -1
+
+    def due(self, count: int) -> bool:
+        now = time.monotonic()
+        if count == self.count and now - self.last < self.seconds:
+            return False
+        self.last, self.count = now, count
+        return True
+
+
+class _SweepLines:
+    def __init__(self, title: str, verbose: bool) -> None:
+        self.title, self.verbose, self.clock = title, verbose, _Clock(SECONDS_BETWEEN_LINES)
+
+    def __call__(self, now: Standing) -> None:
+        if self.verbose or self.clock.due(now.ended):
+            for line in _sweep(self.title, now, None if self.verbose else 0):
+                _say(line)
+
+
+class _SweepPicture:
+    def __init__(self, title: str, live: Any) -> None:
+        self.title, self.live, self.clock = title, live, _Clock(SECONDS_BETWEEN_PICTURES)
+
+    def __call__(self, now: Standing) -> None:
+        from rich.text import Text
+
+        if self.clock.due(now.ended):
+            self.live.update(Text("\n".join(_sweep(self.title, now)), no_wrap=True), refresh=True)
+
+
+def _sweep(title: str, now: Standing, most: int | None = SHOWN) -> Iterator[str]:
+    """A line for each of so many fits, then one for all."""
+    shown = now.running[:most]
+    for one in shown:
+        yield f"  {one.name}: step {one.step} of at most {one.limit}, {_level(one.objective, one.active)}"
+    if shown and len(now.running) > len(shown):
+        yield f"  and {len(now.running) - len(shown)} more"
+    failed = f", {now.failed} failed" if now.failed else ""
+    left = f", at most {duration(now.left)} left" if now.left is not None else ""
+    yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}"
 
 
 class _CountLines:
@@ -108,7 +201,11 @@ def _note(trace: Mapping[str, float], digits: int = 4) -> str:
     """The fit so far, which never falls; while a change is on trial, what it has come to is not shown."""
     level = trace["objective"]
     trying = ", trying" if trace.get("trial", level) != level else ""
-    return f"objective {level:,.{digits}f}, {trace['active']:.0f} active{trying}"
+    return f"{_level(level, trace['active'], digits)}{trying}"
+
+
+def _level(objective: float, active: float, digits: int = 4) -> str:
+    return f"objective {objective:,.{digits}f}, {active:.0f} active"
 
 
 def _say(line: str) -> None:

@@ -14,3 +14,12 @@ def size(number: int) -> str:
         if number >= factor:
             return f"{number / factor:,.0f} {unit}"
     return counted(number, "byte")
+
+
+def duration(seconds: float) -> str:
+    """A time as a person says it: 4 s, 12 min, 3 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    hours, rest = divmod(minutes, 60)
+    return f"{minutes} min" if minutes < 90 else f"{hours} h {rest} min"

@@ -17,11 +17,20 @@ PATH = click.Path(path_type=Path)
 @click.command()
 @click.argument("run", type=PATH)
 def show(run: Path) -> None:
-    """Print what a fit found.
+    """Print what a fit or a campaign found.
 
-    The active features with their prevalence and what they explain, what is odd about them, what
-    the moves gained, the noise, the held-out score, and why the fit stopped.
+    Of a fit the active features with their prevalence and what they explain, what is odd about
+    them, what the moves gained, the noise, the held-out score, and why it stopped. Of a campaign
+    its best fit, and the best of the restarts of each kind of fit.
     """
+    from ibpdist.runs.campaign import is_campaign
+
+    if is_campaign(run):
+        from ibpdist.evaluate.campaign import open_campaign
+        from ibpdist.report import campaign
+
+        click.echo(campaign.summary(open_campaign(run)))
+        return
     from ibpdist.report.summary import summary
     from ibpdist.runs.result import open_result
 
@@ -47,7 +56,7 @@ def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **option
     from ibpdist.evaluate.heldout import summary
 
     with counting("evaluate", quiet=quiet) as progress:
-        scored = evaluate_(run, store, progress=progress, **given(**options))
+        scored = evaluate_(_fit_of(run), store, progress=progress, **given(**options))
     click.echo(summary(scored))
 
 
@@ -67,7 +76,7 @@ def transform(run: Path, store: Path, out: Path, quiet: bool, verbose: bool, **o
     from ibpdist.evaluate.transform import transform as transform_
 
     with counting("transform", quiet=quiet) as progress:
-        transform_(run, store, out, progress=progress, **given(**options))
+        transform_(_fit_of(run), store, out, progress=progress, **given(**options))
     if not quiet:
         click.echo(f"written to {out}")
 
@@ -82,10 +91,20 @@ def export(run: Path, directory: Path, overwrite: bool, quiet: bool, verbose: bo
     from ibpdist.runs.export import export as export_
 
     with counting("export", quiet=quiet) as progress:
-        files = export_(run, directory, overwrite=overwrite, progress=progress)
+        files = export_(_fit_of(run), directory, overwrite=overwrite, progress=progress)
     if not quiet:
         for file in files:
             click.echo(file)
+
+
+def _fit_of(run: Path) -> Path:
+    """A campaign stands for its best fit."""
+    from ibpdist.evaluate.campaign import run_of
+
+    found = run_of(run)
+    if found != run:
+        click.echo(f"ibpdist: {run} is a campaign; this is of its best fit, {found}", err=True)
+    return found
 
 
 @click.command()

@@ -37,6 +37,12 @@ class Place:
     def distributed(self) -> bool:
         return self.workers > 0 or self.scheduler is not None
 
+    @property
+    def words(self) -> str:
+        """Where that is."""
+        here = f"{self.workers} local processes" if self.workers else "this process"
+        return f"the cluster at {self.scheduler}" if self.scheduler else here
+
     def plan(self, source: Source, features: int, processes: int | None = None, *, entries: int = 1) -> Plan:
         """The memory of each process; refuses what does not fit."""
         count = processes or max(1, self.workers)

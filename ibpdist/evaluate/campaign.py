@@ -14,8 +14,9 @@ from ibpdist.campaign_spec import CampaignSpec, in_words
 from ibpdist.errors import StorageError, UsageError
 from ibpdist.evaluate import consensus
 from ibpdist.runs import table
-from ibpdist.runs.campaign import Fit, Manifest, failure, fit_folder, is_finished
+from ibpdist.runs.campaign import Fit, Manifest, failure, fit_folder, is_campaign, is_finished
 from ibpdist.runs.result import open_result
+from ibpdist.spec import FitSpec
 
 By = Literal["heldout", "objective"]
 
@@ -95,6 +96,16 @@ class Campaign:
         told = ((fit, failure(self.path, fit.id)) for fit in self.manifest.fits)
         return [(fit, one["reason"], one["code"]) for fit, one in told if one is not None]
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether a fit met the limit of steps that nobody chose."""
+        default = FitSpec.model_fields["steps"].default
+        return any(
+            fit.spec.steps == default == self.number(fit, "steps")
+            and str(self.number(fit, "stop")).startswith("stopped at the limit")
+            for fit in self.manifest.fits
+        )
+
     def number(self, fit: Fit, name: str) -> Any:
         """A value of the summary."""
         dims = self.spec.dims()
@@ -118,7 +129,8 @@ class Campaign:
 
     def stability(self, **labels: Any) -> xr.Dataset:
         """`stability` (feature): the share of the restarts that have a feature of the best one."""
-        return consensus.stability(self.aligned(**labels)).assign_attrs(self.aligned(**labels).attrs)
+        found = self.aligned(**labels)
+        return consensus.stability(found).assign_attrs(found.attrs)
 
 
 def open_campaign(run: str | Path) -> Campaign:
@@ -130,3 +142,11 @@ def open_campaign(run: str | Path) -> Campaign:
 
 def _same(label: Any, value: Any) -> bool:
     return bool(label == value or str(label) == str(value))
+
+
+def run_of(path: Path) -> Path:
+    """The run to read: a campaign stands for its best fit."""
+    if not is_campaign(path):
+        return path
+    campaign = open_campaign(path)
+    return fit_folder(path, campaign.best_fit().id)

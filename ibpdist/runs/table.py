@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.data import zarrs
+from ibpdist.errors import StorageError
 from ibpdist.runs import events, result, scores
 from ibpdist.runs.campaign import Fit, Manifest, failure, fit_folder, is_finished
 
@@ -85,6 +86,18 @@ def write(path: Path, manifest: Manifest) -> xr.Dataset:
     shutil.rmtree(path / "summary", ignore_errors=True)
     staged.rename(path / "summary")
     return made
+
+
+def read(path: Path) -> xr.Dataset | None:
+    """RUN/summary as it was last written, None without any; a StorageError when it is damaged."""
+    store = path / "summary"
+    if not store.exists():
+        return None
+    try:
+        found: xr.Dataset = xr.open_zarr(store).load()
+    except Exception as error:  # of whichever library
+        raise StorageError(f"{store}: cannot be read: {error}; sweep writes it again") from error
+    return found
 
 
 def _ended(folder: Path) -> Row:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ibpdist.data.verify import verify_dataset
 from ibpdist.errors import StorageError
-from ibpdist.runs import events, records, result, scores, sealed
+from ibpdist.runs import events, records, result, scores, sealed, table
+from ibpdist.runs.campaign import FAILED, Manifest, is_campaign
 from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.directory import identity, is_run
 from ibpdist.runs.events import Event
@@ -15,10 +16,12 @@ from ibpdist.runs.lock import is_held
 
 
 def verify(path: str | Path) -> list[str]:
-    """Problems of a run, or of a dataset with its every chunk; none when all is well."""
+    """Problems of a run, a campaign, or a dataset with its every chunk; none when all is well."""
     place = Path(path)
     if not place.exists():
         raise StorageError(f"{place}: does not exist")
+    if is_campaign(place):
+        return list(_campaign(place))
     if is_run(place) or (place / "spec.yaml").exists():
         return list(_run(place))
     return verify_dataset(place)
@@ -41,6 +44,26 @@ def _run(path: Path) -> Iterator[str]:
         yield from (f"{one}: was left by a process that was killed; resume removes it" for one in litter)
     for child in sorted(path.glob("restarts/*")):
         yield from _run(child)
+
+
+def _campaign(path: Path) -> Iterator[str]:
+    """The manifest, the log, the summary, and every run of fits and groups."""
+    try:
+        Manifest.read(path)
+        events.read(path / "events.jsonl")
+        table.read(path)
+        for failed in sorted(path.glob(f"fits/*/{FAILED}")):
+            sealed.read(failed)
+    except StorageError as error:
+        yield str(error)
+    for run in [*sorted(path.glob("groups/*")), *sorted(path.glob("fits/*"))]:
+        if not (run / FAILED).exists():
+            yield from _run(run)
+    if not is_held(path / "lock"):
+        yield from (
+            f"{one}: was left by a process that was killed; sweep removes it"
+            for one in path.glob("*.partial")
+        )
 
 
 def _readable(path: Path) -> Iterator[str]:

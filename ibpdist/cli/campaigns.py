@@ -1,0 +1,70 @@
+"""The command of campaigns: sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ibpdist.cli._options import given, memory, talk, where
+from ibpdist.errors import OK, STEP_LIMIT
+from ibpdist.progress import sweeping
+from ibpdist.words import counted
+
+PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("campaign", metavar="CAMPAIGN.yaml", type=PATH)
+@click.argument("run", type=PATH)
+@click.option("--estimate", is_flag=True, help="Say how many fits, and the memory, disk and time they need.")
+@where
+@memory
+@talk
+def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool, **options: Any) -> int:
+    """Make all fits of a grid: systems, truncation levels, settings, restarts.
+
+    CAMPAIGN.yaml has the keys data, system, truncation, restarts, seed, steps, rtol, inner, holdout,
+    start and set, with single values or lists. RUN is the directory to write. The same command goes on
+    with what was interrupted, tries again what failed, and with a larger grid computes what is new.
+    """
+    if estimate:
+        from ibpdist.campaign_estimate import estimate as estimate_
+
+        click.echo(estimate_(campaign, run, **given(**options)))
+        return OK
+    from ibpdist.campaigns import sweep as sweep_
+    from ibpdist.report.campaign import summary
+
+    with _resumable(campaign, run), sweeping("sweep", quiet=quiet, verbose=verbose) as progress:
+        made = sweep_(campaign, run, progress=progress, **given(**options))
+    if not quiet:
+        click.echo(summary(made))
+        click.echo(f"written to {run}; more with: ibpdist show {run}")
+    return _code(made)
+
+
+def _code(campaign: Any) -> int:
+    """That of the first fit that failed; else whether the default limit of steps cut one short."""
+    from ibpdist.campaign_spec import in_words
+
+    if not campaign.failed:
+        return STEP_LIMIT if campaign.cut_short else OK
+    fit, reason, code = campaign.failed[0]
+    count = f"{len(campaign.failed)} of {counted(len(campaign.manifest.fits), 'fit')} failed"
+    click.echo(f"ibpdist: {count}, first {in_words(fit.labels)}: {' '.join(reason.split())}", err=True)
+    return int(code)
+
+
+@contextmanager
+def _resumable(campaign: Path, run: Path) -> Iterator[None]:
+    """When the user stops a campaign, say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (run / "manifest.json").exists():
+            click.echo(f"ibpdist: go on with: ibpdist sweep {campaign} {run}", err=True)
+        raise

@@ -1,0 +1,98 @@
+"""A campaign in words: the answer first, then a line for each kind of fit, then what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ibpdist.campaign_spec import in_words
+from ibpdist.words import counted, duration
+
+STABLE = 0.75
+"""The share of the restarts that a stable feature is found in, at least."""
+
+
+def summary(campaign: Any) -> str:
+    """A page of plain text about a campaign (as `open_campaign` gives it)."""
+    lines = [*_answer(campaign), "", *_table(campaign), "", *_counts(campaign)]
+    return "\n".join(lines)
+
+
+def _answer(campaign: Any) -> Iterator[str]:
+    """The best fit, how many features it has and how many of them come back."""
+    if not _ended(campaign, campaign.manifest.fits):
+        yield "no fit has ended"
+        return
+    by = "heldout" if campaign.is_scored else "objective"
+    best = campaign.best_fit(by)
+    found = counted(int(campaign.number(best, "active")), "feature")
+    judged = "held-out score" if by == "heldout" else "objective"
+    yield f"{found}, by the {judged} the best: {in_words(best.labels)}"
+    restarts = campaign.restarts(**{name: value for name, value in best.labels.items() if name != "restart"})
+    if len(restarts) > 1:
+        share = campaign.stability()["stability"].values
+        often = f"{int((share >= STABLE).sum())} of {counted(len(share), 'feature')}"
+        yield f"{often} come back in at least {STABLE:.0%} of its {len(restarts)} restarts"
+
+
+def _table(campaign: Any) -> Iterator[str]:
+    """The best of the restarts of each kind of fit."""
+    dims = [name for name in campaign.spec.dims() if name != "restart"]
+    heads = [*dims, "objective", *(["held out"] if campaign.is_scored else []), "features", "steps", "ended"]
+    rows = [heads, *(_row(campaign, dims, fits) for fits in _kinds(campaign))]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(heads))]
+    for row in rows:
+        cells = [
+            text.ljust(width) if at < len(dims) else text.rjust(width)
+            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()
+
+
+def _kinds(campaign: Any) -> list[list[Any]]:
+    """Fits that differ only in their restart, together."""
+    made: dict[tuple[str, ...], list[Any]] = {}
+    for fit in campaign.manifest.fits:
+        kind = tuple(str(value) for name, value in fit.labels.items() if name != "restart")
+        made.setdefault(kind, []).append(fit)
+    return list(made.values())
+
+
+def _row(campaign: Any, dims: Sequence[str], fits: Sequence[Any]) -> list[str]:
+    ended = _ended(campaign, fits)
+    told = [str(fits[0].labels[name]) for name in dims]
+    scored = campaign.is_scored
+    if not ended:
+        return [*told, *["-"] * (4 if scored else 3), f"0 of {len(fits)}"]
+    best = max(ended, key=lambda fit: float(campaign.number(fit, "objective")))
+    held = np.array([campaign.number(fit, "heldout") for fit in ended])
+    score = [f"{np.nanmax(held):.4f}" if np.isfinite(held).any() else "-"] if scored else []
+    return [
+        *told,
+        f"{campaign.number(best, 'objective'):,.4f}",
+        *score,
+        _range([int(campaign.number(fit, "active")) for fit in ended]),
+        _range([int(campaign.number(fit, "steps")) for fit in ended]),
+        f"{len(ended)} of {len(fits)}",
+    ]
+
+
+def _counts(campaign: Any) -> Iterator[str]:
+    fits, failed = campaign.manifest.fits, campaign.failed
+    seconds = float(campaign.summary["seconds"].sum())
+    told = f"{len(_ended(campaign, fits))} of {counted(len(fits), 'fit')} ended"
+    yield f"{told}, {duration(seconds)} of steps" + (f"; {len(failed)} failed:" if failed else "")
+    for fit, reason, _ in failed:
+        yield f"- {in_words(fit.labels)}: {reason}"
+    yield f"data {campaign.spec.data}, fingerprint {campaign.manifest.fingerprint[:12]}"
+
+
+def _ended(campaign: Any, fits: Sequence[Any]) -> list[Any]:
+    return [fit for fit in fits if campaign.number(fit, "status") == "finished"]
+
+
+def _range(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
