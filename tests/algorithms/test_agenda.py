@@ -325,35 +325,75 @@ def test_a_success_gives_patience_anew():
     assert accepted[:4] == [0, 1, 0, 0]
 
 
-@dataclass
-class Fruitful:
-    """Proposes something better once a round, in the first few rounds."""
+class Fruitful(Scripted):
+    """Proposes something better in these of its calls, else nothing."""
 
-    rounds: int
-    height: float = LEVEL
-    calls: int = 0
+    def __init__(self, *calls):
+        super().__init__()
+        self.calls, self.made = calls, 0
 
     def __call__(self, situation, rng):
-        self.calls += 1
-        if self.calls % 2 == 0 or self.calls > 2 * self.rounds:
+        self.seen.append(situation)
+        if len(self.seen) - 1 not in self.calls:
             return None
-        self.height += 10
+        self.made += 1
         return trial(0, 1, situation.next_id, passes=1)
 
 
-@pytest.mark.parametrize(("fruitful", "rounds"), [(0, 1), (1, 2), (2, 3), (20, ROUNDS)])
-def test_rounds_go_on_while_something_succeeds(fruitful, rounds):
-    """Every move has its turn again after a round that brought something; not for ever."""
-    first, second = Scripted(), Fruitful(fruitful)
-    play = Play(Agenda(turns=(Turn("one", first), Turn("two", second))), [LEVEL - 500, LEVEL])
+def through(*moves):
+    """The names of moves in the order in which they were called, until nothing is left to try."""
+    called = []
+
+    def named(name, move):
+        def call(situation, rng):
+            called.append(name)
+            return move(situation, rng)
+
+        return call
+
+    turns = tuple(Turn(name, named(name, move)) for name, move in zip("abc", moves, strict=False))
+    play = Play(Agenda(turns=turns), [LEVEL - 500, LEVEL])
     while not (play.log and play.log[-1].trace["settled"]):
-        play.levels[-1] = second.height
+        play.levels[-1] = LEVEL + 10 * sum(move.made for move in moves)
         play.step()
         assert len(play.log) < 200
-    assert len(first.seen) >= rounds
-    accepted = sum(one.trace["accepted"] for one in play.log)
-    assert accepted == min(fruitful, ROUNDS)
-    assert int(play.stand.rounds) == rounds - 1
+    return "".join(called), play
+
+
+@pytest.mark.parametrize(
+    ("fruitful", "called"),
+    [
+        (((), (), ()), "abc"),
+        (((0,), (), ()), "aabc"),
+        (((), (0,), ()), "abbca"),
+        (((), (), (0,)), "abccab"),
+        (((), (0,), (0,)), "abbccab"),
+        (((1,), (), (0,)), "abccaabc"),
+    ],
+)
+def test_what_was_refused_is_tried_again_only_after_a_change(fruitful, called):
+    """After a success every other move has one more turn, and its own until it is refused."""
+    found, play = through(*(Fruitful(*calls) for calls in fruitful))
+    assert found == called
+    assert int(play.stand.idle) == 3
+
+
+def test_an_exact_move_is_a_change():
+    """One that comes when the fit has settled after a trial begins the count of turns anew."""
+    late = Scripted(None, None, exact(LEVEL + 5, 0, 8))
+    moves = [Scripted(), Fruitful(0), Scripted()]
+    turns = tuple(Turn(name, move) for name, move in zip("abc", moves, strict=True))
+    play = Play(Agenda(exact=(("late", late),), turns=turns), [LEVEL - 500, LEVEL, LEVEL, LEVEL + 10])
+    play.until(Phase.DONE)
+    assert sum(one.trace["accepted"] for one in play.log) == 2
+    assert [len(move.seen) for move in moves] == [2, 2, 1]
+
+
+def test_rounds_do_not_go_on_for_ever():
+    """Two moves that succeed by turns are left alone after a few rounds."""
+    called, play = through(Fruitful(*range(0, 99, 2)), Fruitful(*range(0, 99, 2)))
+    assert called == "aabb" * ROUNDS
+    assert int(play.stand.rounds) == ROUNDS - 1
 
 
 def test_moves_take_their_turns_in_order():

@@ -90,7 +90,7 @@ def test_a_chunk_lost_at_every_step_in_turn(whole, kind):
 
 
 @KINDS
-@pytest.mark.parametrize("every", [7, 10])
+@pytest.mark.parametrize("every", [5, 9])
 def test_all_chunks_lost_again_and_again_with_checkpoints_between(whole, kind, every):
     """What is saved is saved at steps of all kinds, in the middle of trials too."""
     alg, source, seed, truth, rows = whole[kind]
@@ -176,7 +176,7 @@ def test_parameters_rows_and_trace_agree_after_every_step(whole, kind):
 
 def test_a_limit_in_the_middle_of_a_trial(whole):
     """Through the front door: the result has what the trial began with."""
-    x, _, _ = planted(3, 80, 10, (0.3, 0.4, 0.25, 0.35), 0.4)
+    x, _, _ = planted(8, 80, 10, (0.3, 0.4, 0.25, 0.35), 0.4)
     made = search(features=6)
     snapshots, _ = steps(made, Rows(x, None, len(x)), 2)
     trying = [now.step for now in snapshots if now.params.stand.phase == Phase.TRYING]
