@@ -9,21 +9,22 @@ within the law that includes it, and forgetting it again passes to the law of th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from ibpdist.algorithms.in_turn import SPARE, Given, padded
+from ibpdist.algorithms.in_turn import Given
+from ibpdist.algorithms.slots import Slotted
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.collapsed import Scratch, Tables, sweep_rows
-from ibpdist.model import Model
 from ibpdist.observations._base import RowState
 from ibpdist.observations.dictionary import GaussianParams
+from ibpdist.observations.gaussian import Gaussian
 
 Float = NDArray[np.float64]
 
@@ -32,48 +33,43 @@ Float = NDArray[np.float64]
 class Collapsed:
     """One noise and one scale, drawn or fixed: then one matrix (feature, feature) serves all columns."""
 
-    def check(self, model: Model) -> None:
+    def check(self, observation: Gaussian) -> None:
         for name, several in (("noise", "column"), ("scale", "feature")):
-            if getattr(model.observation, name) == several:
+            if getattr(observation, name) == several:
                 raise UsageError(f"{name} is {several}: a collapsed sampler has one {name}; set {name}=one")
 
     def table(self, data: Chunk, state: RowState, given: Given) -> CollapsedTable:
         x = completed(data, state, given.params.observation, given.draws)
-        return CollapsedTable(x, state.z, state.ids, given.law, given.first)
+        return CollapsedTable(x, state.z.astype(np.float64), state.ids, given.law, given.first)
 
 
-class CollapsedTable:
+class CollapsedTable(Slotted):
     """Rows x (row, column) in float64, and the running tables of kernels/collapsed.py."""
 
-    def __init__(self, x: Float, z: NDArray[Any], ids: NDArray[Any], law: Law, first: int) -> None:
+    axes: ClassVar = {
+        "inverse": (0, 1),
+        "mean": (0,),
+        "inner": (0, 1),
+        "pairs": (0, 1),
+        "cross": (0,),
+        "z": (1,),
+        "ids": (0,),
+    }
+
+    def __init__(self, x: Float, z: Float, ids: NDArray[Any], law: Law, first: int) -> None:
         features, self.x, self.law = len(ids), x, law
-        slots = features + SPARE
-        sizes = np.array([features, first])
+        square = np.zeros((features, features))
         self.tables = Tables(
-            inverse=np.zeros((slots, slots)),
-            mean=np.zeros((slots, x.shape[1])),
-            inner=np.zeros((slots, slots)),
-            pairs=padded(z.astype(np.float64) @ z.T.astype(np.float64), (slots, slots)),
-            cross=padded(z.astype(np.float64) @ x, (slots, x.shape[1])),
-            z=padded(z.T.astype(np.int8), (len(x), slots)),
-            ids=padded(ids.astype(np.int64), (slots,)),
-            sizes=sizes,
+            inverse=square,
+            mean=np.zeros((features, x.shape[1])),
+            inner=square,
+            pairs=z @ z.T,
+            cross=z @ x,
+            z=z.T.astype(np.int8),
+            ids=ids.astype(np.int64),
+            sizes=np.array([features, first]),
         )
-        self.scratch = _scratch(slots, x.shape[1])
-
-    @property
-    def z(self) -> NDArray[np.int8]:
-        made: NDArray[np.int8] = self.tables.z
-        return made
-
-    @property
-    def ids(self) -> NDArray[np.int64]:
-        made: NDArray[np.int64] = self.tables.ids
-        return made
-
-    @property
-    def features(self) -> int:
-        return int(self.tables.sizes[0])
+        self.grow()
 
     def renew(self) -> None:
         """Lambda^-1 and Abar from their definitions; rank-one steps drift."""
@@ -89,20 +85,11 @@ class CollapsedTable:
         return int(sweep_rows(rows, logits, births, self.law, self.tables, self.scratch, first))
 
     def grow(self) -> None:
-        """Half as many slots again, and then some."""
-        t, slots = self.tables, self.ids.size + self.ids.size // 2 + SPARE
-        square, wide = (slots, slots), (slots, self.x.shape[1])
-        self.tables = Tables(
-            inverse=padded(t.inverse, square),
-            mean=padded(t.mean, wide),
-            inner=padded(t.inner, square),
-            pairs=padded(t.pairs, square),
-            cross=padded(t.cross, wide),
-            z=padded(t.z, (len(t.z), slots)),
-            ids=padded(t.ids, (slots,)),
-            sizes=t.sizes,
-        )
-        self.scratch = _scratch(slots, self.x.shape[1])
+        super().grow()
+        slots, columns = self.ids.size, self.x.shape[1]
+        shapes = (2 * [(slots, slots)], 6 * [(slots,)], 2 * [(columns,)])
+        room: list[Any] = [np.zeros(shape) for part in shapes for shape in part]
+        self.scratch = Scratch(*room)
 
 
 def completed(data: Chunk, state: RowState, params: GaussianParams, draws: Draws) -> Float:
@@ -113,9 +100,3 @@ def completed(data: Chunk, state: RowState, params: GaussianParams, draws: Draws
     guess = state.z.T.astype(np.float64) @ params.mean
     guess += np.sqrt(params.noise) * draws.normal("missing", data.start, data.rows, x.shape[1]).T
     return np.where(data.observed, x, guess)
-
-
-def _scratch(slots: int, columns: int) -> Scratch:
-    shapes = (2 * [(slots, slots)], 6 * [(slots,)], 2 * [(columns,)])
-    room: list[Any] = [np.zeros(shape) for part in shapes for shape in part]
-    return Scratch(*room)

@@ -22,23 +22,21 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from ibpdist.algorithms._base import Trace
-from ibpdist.algorithms.coordinate import Coordinate, ModelSums
-from ibpdist.algorithms.params import ModelParams, orphans
+from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.sequential import Chain
+from ibpdist.algorithms.settled import bare, gaussian_of, resized, settled
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.kernels.buffet import Law
 from ibpdist.model import Model
-from ibpdist.observations._base import RowState, RowSums, Survey
-from ibpdist.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.observations._base import RowState, Survey
+from ibpdist.observations.gaussian import Gaussian
 from ibpdist.structs import replace
 
 Float = NDArray[np.float64]
 EVERY = 256
 """Rows after which running tables are made anew."""
-SPARE = 8
-"""Slots kept free for features to come."""
 EACH_STEP = 1 << 32
 """Ids that a step can give."""
 
@@ -80,7 +78,7 @@ class Table(Protocol):
 class Turn(Protocol):
     """A frozen dataclass: how a row is drawn given the others."""
 
-    def check(self, model: Model) -> None:
+    def check(self, observation: Gaussian) -> None:
         """Refuse what it cannot do."""
         ...
 
@@ -136,13 +134,13 @@ class InTurn:
             )
         if self.features < 1:
             raise UsageError(f"features is {self.features}; expected a whole number of at least 1")
-        self.turn.check(self.model)
+        self.turn.check(gaussian_of(self.model))
 
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         prior = self.model.prior.init(self.features, data.rows)
         observed = self.model.observation.init(survey, self.features, draws.generator("init"))
         z = self.begin.z(data.rows, self.features, data.start, draws)
-        return self._settled(data, _bare(prior, observed), z, np.arange(self.features), draws)[0]
+        return settled(self.model, data, bare(prior, observed), z, np.arange(self.features), draws)[0]
 
     def start_from(
         self, data: Chunk, survey: Survey, params: ModelParams, state: RowState, draws: Draws
@@ -155,43 +153,20 @@ class InTurn:
         z = np.concatenate([z, np.zeros((wanted - len(ids), data.rows))])
         ids = np.concatenate([ids, 1 + ids.max(initial=-1) + np.arange(wanted - len(ids))])
         observed = self.model.observation.adopt(params.observation, survey)
-        return self._settled(data, _bare(prior, observed), z, ids, draws)[0]
+        return settled(self.model, data, bare(prior, observed), z, ids, draws)[0]
 
     def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Trace]:
         """Rows in turn, then the globals."""
         params = chain.params
         share, rate = self.model.prior.predictive(params.prior, float(data.rows))  # type: ignore[attr-defined]
-        scale = self.model.observation.common_scale(params.observation, draws.generator("scale"))
+        scale = gaussian_of(self.model).common_scale(params.observation, draws.generator("scale"))
         law = Law(float(params.observation.noise[0]), scale, share, rate, float(data.rows))
         given = Given(params, law, EACH_STEP * draws.step, draws)
         table = self.turn.table(data, chain.state, given)
         in_turn(table, data, draws)
         size = table.features
         z = np.ascontiguousarray(table.z[:, :size].T.astype(np.float64))
-        return self._settled(data, _scaled(params, scale), z, table.ids[:size].copy(), draws)
-
-    def _settled(
-        self, data: Chunk, params: ModelParams, z: Float, ids: NDArray[Any], draws: Draws
-    ) -> tuple[Chain, Trace]:
-        """The chain with its globals drawn given z (feature, row), and the terms of its log joint."""
-        if self.model.prior.capacity(params.prior) is None:
-            seen = z.any(axis=1)
-            z, ids = z[seen], ids[seen]
-        on, size = z.sum(axis=1), len(ids)
-        entries = RowSums(on=on, second=on, entropy=np.zeros(size), cost=np.zeros(size))
-        sums = ModelSums(entries=entries, observation=gaussian_sums(data, params.observation.group, z))
-        blank = replace(
-            params,
-            prior=self.model.prior.resized(params.prior, size),
-            observation=resized(params.observation, size),
-            ids=ids,
-            on=on,
-            **orphans(size),
-        )
-        made, trace = Coordinate(self.model, max(size, 1)).update(blank, sums, draws)
-        state = RowState(ids=ids, z=z.astype(data.x.dtype), w=np.zeros((0, data.rows), data.x.dtype))
-        counted = {"singletons": float((on == 1).sum()), "entries": float(on.sum())}
-        return Chain(made, state), {**trace, "bound": trace["objective"], **counted}
+        return settled(self.model, data, _scaled(params, scale), z, table.ids[:size].copy(), draws)
 
 
 def in_turn(table: Table, data: Chunk, draws: Draws) -> None:
@@ -207,50 +182,7 @@ def in_turn(table: Table, data: Chunk, draws: Draws) -> None:
                 table.grow()
 
 
-def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float) -> GaussianSums:
-    """Sums of the rows for a draw of z (feature, row)."""
-    if data.observed is None:
-        gram = (z @ z.T)[None]
-    else:
-        first = np.unique(group, return_index=True)[1]
-        gram = np.array([(z * data.observed[:, d]) @ z.T for d in first])
-    return GaussianSums(
-        rows=np.asarray(float(data.rows)),
-        gram=gram,
-        cross=z @ data.x.astype(np.float64, copy=False),
-        filled=np.zeros(data.x.shape[1]),
-        filled_entropy=np.zeros(()),
-    )
-
-
-def resized(params: GaussianParams, features: int) -> GaussianParams:
-    """Parameters for another number of features, of which nothing is known."""
-    groups, columns = len(params.spectrum), params.noise.size
-    scale = params.scale[:1] if params.scale.size else np.ones(1)
-    return replace(
-        params,
-        mean=np.zeros((features, columns)),
-        basis=np.zeros((groups, features, features)),
-        spectrum=np.zeros((groups, features)),
-        entropy=np.zeros(()),
-        scale=np.broadcast_to(scale, features).copy(),
-        stretch=np.ones(features),
-    )
-
-
-def padded(table: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A table with zeros after its rows and columns."""
-    return np.pad(table, [(0, new - old) for new, old in zip(shape, table.shape, strict=True)])
-
-
 def _scaled(params: ModelParams, scale: float) -> ModelParams:
     """With one feature more than none, to carry the scale."""
     one = resized(params.observation, 1)
-    return _bare(params.prior, replace(one, scale=np.full(1, scale)))
-
-
-def _bare(prior: Any, observed: GaussianParams) -> ModelParams:
-    """Parameters that say nothing of the rows yet."""
-    size = len(observed.mean)
-    zeros = {"on": np.zeros(size), "rows": np.zeros(())}
-    return ModelParams(prior=prior, observation=observed, ids=np.arange(size), **orphans(size), **zeros)
+    return bare(params.prior, replace(one, scale=np.full(1, scale)))

@@ -8,18 +8,19 @@ column may have a noise of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.algorithms.in_turn import SPARE, Given, padded
+from ibpdist.algorithms.in_turn import Given
+from ibpdist.algorithms.slots import Slotted
 from ibpdist.data._base import Chunk
 from ibpdist.errors import UsageError
 from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.uncollapsed import Facts, Scratch, Tables, sweep_rows
-from ibpdist.model import Model
 from ibpdist.observations._base import RowState
+from ibpdist.observations.gaussian import Gaussian
 
 Float = NDArray[np.float64]
 
@@ -28,8 +29,8 @@ Float = NDArray[np.float64]
 class Uncollapsed:
     """One scale, drawn or fixed; any noise."""
 
-    def check(self, model: Model) -> None:
-        if getattr(model.observation, "scale", None) == "feature":
+    def check(self, observation: Gaussian) -> None:
+        if observation.scale == "feature":
             raise UsageError(
                 "scale is feature: rows in turn need the scale of features to come; set scale=one"
             )
@@ -42,37 +43,22 @@ class Uncollapsed:
         return UncollapsedTable(facts, state, given.params.observation.mean, given.law, given.first)
 
 
-class UncollapsedTable:
+class UncollapsedTable(Slotted):
     """The running tables of kernels/uncollapsed.py."""
 
+    axes: ClassVar = {"mean": (0,), "square": (0,), "on": (0,), "z": (1,), "ids": (0,)}
+
     def __init__(self, facts: Facts, state: RowState, mean: Float, law: Law, first: int) -> None:
-        features, self.facts, self.law = len(state.ids), facts, law
-        rows, columns = facts.x.shape
-        slots = features + SPARE
-        made = padded(np.asarray(mean, np.float64), (slots, columns))
+        self.facts, self.law = facts, law
         self.tables = Tables(
-            mean=made,
-            square=made**2,
-            on=padded(state.z.sum(axis=1, dtype=np.float64), (slots,)),
-            z=padded(state.z.T.astype(np.int8), (rows, slots)),
-            ids=padded(state.ids.astype(np.int64), (slots,)),
-            sizes=np.array([features, first]),
+            mean=mean,
+            square=mean**2,
+            on=state.z.sum(axis=1, dtype=np.float64),
+            z=state.z.T.astype(np.int8),
+            ids=state.ids.astype(np.int64),
+            sizes=np.array([len(state.ids), first]),
         )
-        self.scratch = _scratch(slots, columns, facts.noise.size)
-
-    @property
-    def z(self) -> NDArray[np.int8]:
-        made: NDArray[np.int8] = self.tables.z
-        return made
-
-    @property
-    def ids(self) -> NDArray[np.int64]:
-        made: NDArray[np.int64] = self.tables.ids
-        return made
-
-    @property
-    def features(self) -> int:
-        return int(self.tables.sizes[0])
+        self.grow()
 
     def renew(self) -> None:
         """Residuals are made for each row: nothing drifts."""
@@ -81,21 +67,7 @@ class UncollapsedTable:
         return int(sweep_rows(self.facts, logits, births, self.law, self.tables, self.scratch, first))
 
     def grow(self) -> None:
-        """Half as many slots again, and then some."""
-        t, slots = self.tables, self.ids.size + self.ids.size // 2 + SPARE
-        rows, columns = self.facts.x.shape
-        self.tables = Tables(
-            mean=padded(t.mean, (slots, columns)),
-            square=padded(t.square, (slots, columns)),
-            on=padded(t.on, (slots,)),
-            z=padded(t.z, (rows, slots)),
-            ids=padded(t.ids, (slots,)),
-            sizes=t.sizes,
-        )
-        self.scratch = _scratch(slots, columns, self.facts.noise.size)
-
-
-def _scratch(slots: int, columns: int, levels: int) -> Scratch:
-    sizes = (4 * [slots], 3 * [columns], 2 * [levels])
-    vectors: list[Any] = [np.zeros(size) for part in sizes for size in part]
-    return Scratch(*vectors)
+        super().grow()
+        sizes = (4 * [self.ids.size], 3 * [self.facts.x.shape[1]], 2 * [self.facts.noise.size])
+        room: list[Any] = [np.zeros(size) for part in sizes for size in part]
+        self.scratch = Scratch(*room)

@@ -1,0 +1,92 @@
+"""The globals of a chain given who has what, and its log joint: what ends every sweep of rows in turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.algorithms._base import Trace
+from ibpdist.algorithms.coordinate import Coordinate, ModelSums
+from ibpdist.algorithms.params import ModelParams, orphans
+from ibpdist.algorithms.sequential import Chain
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.errors import UsageError
+from ibpdist.model import Model
+from ibpdist.observations._base import RowState, RowSums
+from ibpdist.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.observations.gaussian import Gaussian
+from ibpdist.structs import replace
+
+Float = NDArray[np.float64]
+
+
+def settled(
+    model: Model, data: Chunk, params: ModelParams, z: Float, ids: NDArray[Any], draws: Draws
+) -> tuple[Chain, Trace]:
+    """The chain with its globals drawn given z (feature, row), and the terms of its log joint."""
+    if model.prior.capacity(params.prior) is None:
+        seen = z.any(axis=1)
+        z, ids = z[seen], ids[seen]
+    on, size = z.sum(axis=1), len(ids)
+    entries = RowSums(on=on, second=on, entropy=np.zeros(size), cost=np.zeros(size))
+    sums = ModelSums(entries=entries, observation=gaussian_sums(data, params.observation.group, z))
+    blank = replace(
+        params,
+        prior=model.prior.resized(params.prior, size),
+        observation=resized(params.observation, size),
+        ids=ids,
+        on=on,
+        **orphans(size),
+    )
+    made, trace = Coordinate(model, max(size, 1)).update(blank, sums, draws)
+    state = RowState(ids=ids, z=z.astype(data.x.dtype), w=np.zeros((0, data.rows), data.x.dtype))
+    counted = {"singletons": float((on == 1).sum()), "entries": float(on.sum())}
+    return Chain(made, state), {**trace, "bound": trace["objective"], **counted}
+
+
+def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float) -> GaussianSums:
+    """Sums of the rows for a draw of z (feature, row)."""
+    if data.observed is None:
+        gram = (z @ z.T)[None]
+    else:
+        first = np.unique(group, return_index=True)[1]
+        gram = np.array([(z * data.observed[:, d]) @ z.T for d in first])
+    return GaussianSums(
+        rows=np.asarray(float(data.rows)),
+        gram=gram,
+        cross=z @ data.x.astype(np.float64, copy=False),
+        filled=np.zeros(data.x.shape[1]),
+        filled_entropy=np.zeros(()),
+    )
+
+
+def resized(params: GaussianParams, features: int) -> GaussianParams:
+    """Parameters for another number of features, of which nothing is known."""
+    groups, columns = len(params.spectrum), params.noise.size
+    scale = params.scale[:1] if params.scale.size else np.ones(1)
+    return replace(
+        params,
+        mean=np.zeros((features, columns)),
+        basis=np.zeros((groups, features, features)),
+        spectrum=np.zeros((groups, features)),
+        entropy=np.zeros(()),
+        scale=np.broadcast_to(scale, features).copy(),
+        stretch=np.ones(features),
+    )
+
+
+def bare(prior: Any, observed: GaussianParams) -> ModelParams:
+    """Parameters that say nothing of the rows yet."""
+    size = len(observed.mean)
+    zeros = {"on": np.zeros(size), "rows": np.zeros(())}
+    return ModelParams(prior=prior, observation=observed, ids=np.arange(size), **orphans(size), **zeros)
+
+
+def gaussian_of(model: Model) -> Gaussian:
+    """The observation, which is refused if it is another."""
+    if not isinstance(model.observation, Gaussian):
+        raise UsageError(f"{model.observation.name}: rows are drawn in turn of Gaussian observations only")
+    return model.observation
