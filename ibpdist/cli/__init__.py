@@ -11,6 +11,8 @@ import click
 
 from ibpdist import __version__
 from ibpdist.cli._outcome import Cli
+from ibpdist.cli.campaigns import sweep
+from ibpdist.cli.choose import choose
 from ibpdist.cli.data import ingest, synth
 from ibpdist.cli.fits import demo, fit, resume
 from ibpdist.cli.report import report
@@ -37,7 +39,8 @@ def main(ctx: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, synth, ingest, fit, resume, show, report, evaluate, transform, export, verify, systems, bound,
+    demo, synth, ingest, choose, fit, resume, sweep, show, report, evaluate, transform, export, verify, systems,
+    bound,
 )  # fmt: skip
 for _command in COMMANDS:
     main.add_command(_command)
