@@ -54,7 +54,7 @@ class Cli(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run one command and leave the process with its exit code."""
         options["standalone_mode"] = False
-        options["prog_name"] = "ibpdist"
+        options.setdefault("prog_name", "ibpdist")
         try:
             with _signals(), warnings.catch_warnings():
                 warnings.showwarning = _warn

@@ -1,0 +1,63 @@
+"""A campaign from its data to its report; without a server: python -m flows.campaign CAMPAIGN.yaml [RUN]"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import flow
+
+import ibpdist as ibp
+from flows.evaluate import evaluate_step
+from flows.ingest import ingest_step
+from flows.ownership import owned
+from flows.report import report_step
+from flows.steps import Where, perform
+from flows.sweep import refuse_failed, sweep_step
+from ibpdist.campaigns import spec_of
+from ibpdist.runs.campaign import fit_folder
+
+
+@flow(name="campaign")
+def campaign(
+    campaign: str,
+    run: str,
+    source: str | None = None,
+    new: str | None = None,
+    where: Where = Where(),  # noqa: B008  (frozen)
+) -> str:
+    """Take a campaign to its report. What is there already is not made again, an interrupted one goes on.
+
+    Args:
+        campaign: The YAML file of the campaign.
+        run: The directory of the campaign.
+        source: A matrix to store first as the data of the campaign, unless they are there.
+        new: A dataset of new rows on which the best fit is scored.
+        where: Where it runs; the results have the same bits.
+    """
+    with owned(run):
+        if source is not None:
+            perform(ingest_step, source, spec_of(campaign).data)
+        perform(sweep_step, campaign, run, where.options())
+        if not any_finished(run):
+            refuse_failed(run)
+        if new is not None:
+            perform(evaluate_step, best_of(run), new, where.threads())
+        page = perform(report_step, run)
+        refuse_failed(run)
+    return page
+
+
+def any_finished(run: str) -> bool:
+    return bool((ibp.open_campaign(run).summary["status"] == "finished").any())
+
+
+def best_of(run: str) -> str:
+    """The run of the best fit of a campaign."""
+    found = ibp.open_campaign(run)
+    return str(fit_folder(Path(run), found.best_fit().id))
+
+
+if __name__ == "__main__":
+    from flows.command import main
+
+    main()

@@ -1,0 +1,54 @@
+"""The score of a fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+import ibpdist as ibp
+from flows import artifacts
+from flows.steps import Where, perform, step
+from ibpdist.evaluate.heldout import summary
+from ibpdist.runs import scores
+from ibpdist.spec import FitSpec
+
+MAIN = "variance"
+"""The estimate of a score that counts."""
+
+
+@step("evaluate")
+def evaluate_step(run: str, store: str | None, where: dict[str, Any]) -> float:
+    """Score a fit, unless the run has this score; nats per hidden cell."""
+    known = kept(run, store)
+    if known is not None:
+        return known
+    scored = ibp.evaluate(run, store, **where)
+    artifacts.say(run, "score", summary(scored))
+    return float(scored["score"].sel(estimate=MAIN))
+
+
+@flow(name="evaluate")
+def evaluate(run: str, store: str | None = None, where: Where = Where()) -> float:  # noqa: B008  (frozen)
+    """Score a finished fit on new rows, or on the cells that were held out from it.
+
+    Args:
+        run: The run directory of a finished fit.
+        store: A dataset of new rows with the columns of the fit; the cells held out when not given.
+        where: Workers are threads here.
+    """
+    return perform(evaluate_step, run, store, where.threads())
+
+
+def kept(run: str, store: str | None) -> float | None:
+    """The score that a run keeps of these rows; of those that were held out when there is no `store`."""
+    known = scores.read(Path(run))
+    if known is None:
+        return None
+    if store is None:
+        same = known["data"].values == FitSpec.read(Path(run) / "spec.yaml").data
+    else:
+        same = known["fingerprint"].values == ibp.open_dataset(store).fingerprint
+    found = known["score"].sel(estimate=MAIN).values[same]
+    return float(found[-1]) if len(found) else None

@@ -1,0 +1,83 @@
+"""One fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import flow
+from pydantic import Field
+
+import ibpdist as ibp
+from flows import artifacts
+from flows.ownership import owned
+from flows.progress import stepping
+from flows.steps import Auto, Setting, Where, given, perform, step
+from ibpdist.catalog import SYSTEMS
+from ibpdist.errors import OutputInUse
+from ibpdist.report.summary import summary
+from ibpdist.runs.directory import is_run
+from ibpdist.spec import FitSpec
+
+System = Annotated[str, Field(json_schema_extra={"enum": list(SYSTEMS)})]
+Count = Annotated[int, Field(ge=1)]
+
+
+@step("fit")
+def fit_step(store: str, run: str, where: dict[str, Any], settings: dict[str, Any], **asked: Any) -> str:
+    """Fit, go on with an interrupted fit, or return at once when it is done; the path of the run."""
+    begun = is_run(Path(run))
+    if begun:
+        _refuse_other(store, run, settings, asked)
+    with stepping(run, asked.get("steps", FitSpec.model_fields["steps"].default)) as progress:
+        if begun:
+            result = ibp.resume(run, progress=progress, **where)
+        else:
+            result = ibp.fit(store, run=run, progress=progress, **where, **asked, **settings)
+    artifacts.say(run, "summary", summary(result))
+    return run
+
+
+@flow(name="fit")
+def fit(
+    store: str,
+    run: str,
+    system: System = "lg-vi-infinite",
+    features: Count | Auto = "auto",
+    seed: Annotated[int, Field(ge=0)] = 0,
+    restarts: Count = 1,
+    steps: Count | None = None,
+    rtol: float | None = None,
+    holdout: float | str | None = None,
+    settings: dict[str, Setting] | None = None,
+    where: Where = Where(),  # noqa: B008  (frozen)
+) -> str:
+    """Fit one system to a dataset; an interrupted fit goes on, a finished one is left as it is.
+
+    Args:
+        store: The dataset.
+        run: The run directory to write.
+        system: What to fit, a name of the catalog.
+        features: The most features there may be, or auto.
+        seed: Decides all that is random.
+        restarts: Starts, of which the best one is kept.
+        steps: The most steps.
+        rtol: The relative gain of the objective below which a fit has converged.
+        holdout: Share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
+        settings: Settings of the system, such as noise or mass.
+        where: Where it runs; the result has the same bits.
+    """
+    asked = given(steps=steps, rtol=rtol, holdout=holdout)
+    asked |= {"system": system, "K": features, "seed": seed, "restarts": restarts}
+    with owned(run):
+        return perform(fit_step, store, run, where.options(), settings or {}, **asked)
+
+
+def _refuse_other(store: str, run: str, settings: dict[str, Any], asked: dict[str, Any]) -> None:
+    """A run of another fit must not pass for this one."""
+    named = {"truncation" if name == "K" else name: value for name, value in asked.items()}
+    ours = FitSpec.make(data=str(Path(store).absolute()), set=settings, **named).model_dump()
+    theirs = FitSpec.read(Path(run) / "spec.yaml").model_dump()
+    other = [f"{name} {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
+    if other:
+        raise OutputInUse(f"{run}: holds a fit with {', '.join(other)}; choose another run")

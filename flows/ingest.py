@@ -1,0 +1,59 @@
+"""A matrix is stored as a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from prefect import flow
+
+import ibpdist as ibp
+from flows import artifacts
+from flows.steps import given, perform, step
+from ibpdist.errors import OutputInUse
+
+
+@step("ingest")
+def ingest_step(source: str, store: str, **options: Any) -> str:
+    """Store a matrix, unless it is stored already; the path of the dataset."""
+    if Path(store).exists():
+        _refuse_other(source, store)
+        return store
+    made = ibp.ingest(source, store, **options)
+    notes = "".join(f"; {warning}" for warning in made.warnings)
+    artifacts.say(store, "dataset", f"{store}: {made.rows:,} rows of {made.columns:,} columns{notes}")
+    return store
+
+
+@flow(name="ingest")
+def ingest(
+    source: str,
+    store: str,
+    rows_in: Literal["rows", "columns"] = "rows",
+    center: bool = False,
+    scale: bool = False,
+    log1p: bool = False,
+    chunk_rows: int | None = None,
+) -> str:
+    """Store a matrix as a dataset, checked and in chunks; nothing is done when it is there.
+
+    Args:
+        source: The matrix, such as a CSV file, a .npy file or a Zarr array.
+        store: The dataset to make, NAME.zarr.
+        rows_in: Columns when the source has its rows as columns.
+        center: Subtract from every column its mean.
+        scale: Divide every column by its standard deviation.
+        log1p: Take the logarithm of 1 + x first.
+        chunk_rows: Rows of a chunk; chosen when not given.
+    """
+    options = given(center=center, scale=scale, log1p=log1p, chunk_rows=chunk_rows)
+    return perform(ingest_step, source, store, rows_in=rows_in, **options)
+
+
+def _refuse_other(source: str, store: str) -> None:
+    """A store of another source must not pass for this one."""
+    known = ibp.open_dataset(store).attributes.get("source")
+    if known != Path(source).name:
+        raise OutputInUse(
+            f"{store}: holds data of {known}, not of {source}; choose another name for the store"
+        )

@@ -1,0 +1,87 @@
+"""What all flows share: tasks that Prefect keeps nothing of, and bodies that run with a server or without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, ParamSpec, TypeVar
+
+from prefect import Flow, Task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.context import FlowRunContext
+from prefect.settings import get_current_settings
+from pydantic import BaseModel, ConfigDict, Field
+
+from ibpdist.errors import ClusterLost
+
+P = ParamSpec("P")
+R = TypeVar("R")
+RETRIES, PAUSE = 2, 60
+"""A task whose cluster was lost goes on from its run directory so often, after so many seconds."""
+
+
+class Where(BaseModel):
+    """Where the work runs; with nothing given small data stay in one process, large ones get one a core."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    workers: int | None = Field(None, ge=1, description="Local processes.")
+    serial: bool = Field(False, description="In the process of the flow.")
+    scheduler: str | None = Field(None, description="A Dask cluster that runs already, as tls://HOST:PORT.")
+    memory: int | None = Field(None, ge=1, description="Bytes that a process may take.")
+    cache: int | None = Field(None, ge=0, description="Bytes of data that a process may keep in memory.")
+
+    def options(self) -> dict[str, Any]:
+        """What was given, as options of the library."""
+        return given(**self.model_dump())
+
+    def threads(self) -> dict[str, Any]:
+        """The options of what runs in threads of one process, and on no cluster."""
+        return {name: value for name, value in self.options().items() if name in ("workers", "serial")}
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given, so that the library decides the others."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
+def step(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
+    """A task of one library call, named `name`. Its arguments and result are strings and numbers."""
+
+    def made(call: Callable[P, R]) -> Task[P, R]:
+        return Task(
+            call,
+            name=name,
+            persist_result=False,
+            cache_policy=NO_CACHE,
+            retries=RETRIES,
+            retry_delay_seconds=PAUSE,
+            retry_condition_fn=is_resumable,
+        )
+
+    return made
+
+
+def is_resumable(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
+    """Whether a task may succeed when it is only run again: the cluster was lost, the run is whole."""
+    return isinstance(state.result(raise_on_failure=False), ClusterLost)
+
+
+def is_served() -> bool:
+    """Whether this is a flow run that a server knows of."""
+    return FlowRunContext.get() is not None
+
+
+def perform(call: Task[P, R], *args: P.args, **options: P.kwargs) -> R:
+    """Run a task: through Prefect within a flow run, else its body only, for which nothing is started."""
+    return call(*args, **options) if is_served() else call.fn(*args, **options)
+
+
+def launch(flow: Flow[..., R], parameters: Mapping[str, Any]) -> R:
+    """Run a flow on the server that Prefect is set to use; without one its body only."""
+    body: Callable[..., R] = flow if get_current_settings().api.url else flow.fn
+    return body(**parameters)
+
+
+Auto = Literal["auto"]
+Setting = bool | int | float | str

@@ -1,0 +1,51 @@
+"""All fits of a campaign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefect import flow
+
+import ibpdist as ibp
+from flows import artifacts
+from flows.ownership import owned
+from flows.progress import sweeping
+from flows.steps import Where, perform, step
+from ibpdist.campaign_spec import in_words
+from ibpdist.errors import IbpError
+
+
+@step("sweep")
+def sweep_step(campaign: str, run: str, where: dict[str, Any]) -> str:
+    """Make the fits of a grid that are not there yet; the path of the campaign."""
+    with sweeping(run) as progress:
+        made = ibp.sweep(campaign, run, progress=progress, **where)
+    artifacts.table(run, made.summary)
+    return run
+
+
+@flow(name="sweep")
+def sweep(campaign: str, run: str, where: Where = Where()) -> str:  # noqa: B008  (frozen)
+    """Make all fits of a campaign that are not there yet; those that failed are tried again.
+
+    Args:
+        campaign: The YAML file of the campaign.
+        run: The directory of the campaign.
+        where: Where it runs; the results have the same bits.
+    """
+    with owned(run):
+        perform(sweep_step, campaign, run, where.options())
+        refuse_failed(run)
+    return run
+
+
+def refuse_failed(run: str) -> None:
+    """A flow whose campaign has fits that failed has failed; it says why, with the exit code of the first."""
+    found = ibp.open_campaign(run)
+    if found.failed:
+        fit, reason, code = found.failed[0]
+        count, fits = len(found.failed), len(found.manifest.fits)
+        which = in_words(fit.labels)
+        error = IbpError(f"{run}: {count} of {fits} fits failed, the first is {which}: {reason}")
+        error.code = code
+        raise error
