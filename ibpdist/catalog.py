@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from ibpdist.algorithms._base import Parallel
 from ibpdist.errors import UsageError
+from ibpdist.methods import IN_TURN, METHODS, Asked
 from ibpdist.rules import DRAW, HARD, MEAN, Rule, Rules
 
 FACTORS = {"noise": "column", "scale": "feature"}
@@ -20,16 +20,30 @@ class System:
     """A row of the capability table."""
 
     name: str
+    method: str
     prior: str
     weights: str
-    observation: str
     rules: Rules
     summary: str
 
     @property
+    def observation(self) -> str:
+        """Rows that have every feature have all weights at once."""
+        return "gaussian_joint" if self.prior == "always" else "gaussian"
+
+    @property
+    def sampler(self) -> bool:
+        return self.rules.z is Rule.DRAW
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether it takes the rows one after the other, so that one process holds them all."""
+        return self.method in IN_TURN
+
+    @property
     def defaults(self) -> Mapping[str, object]:
         """Settings unless told otherwise, where they are not those of the axis."""
-        return FACTORS if self.weights == "normal" and self.rules.z is not Rule.DRAW else {}
+        return FACTORS if self.weights == "normal" and not self.sampler else {}
 
 
 MOST, MOST_FACTORS = 1000, 80
@@ -43,27 +57,30 @@ def _table(*rows: tuple[str, str, str, str, Rules, str]) -> dict[str, System]:
 
 
 SYSTEMS: Mapping[str, System] = _table(
-    ("lg-vi-finite", "beta_bernoulli", "unit", "gaussian", MEAN, "K features, present or absent"),
-    ("lg-vi-infinite", "stick_breaking", "unit", "gaussian", MEAN, "unknown number, present or absent"),
-    ("fa-vi-finite", "beta_bernoulli", "normal", "gaussian", MEAN, "K factors, sparse in the rows"),
-    ("fa-vi-infinite", "stick_breaking", "normal", "gaussian", MEAN, "unknown number of sparse factors"),
-    ("fa-vi-dense", "always", "normal", "gaussian_joint", MEAN, "factor analysis: every row has all"),
-    ("lg-vi-finite-hard", "beta_bernoulli", "unit", "gaussian", HARD, "hard assignment, K features"),
-    ("lg-vi-infinite-hard", "stick_breaking", "unit", "gaussian", HARD, "hard assignment, unknown number"),
-    ("fa-vi-finite-hard", "beta_bernoulli", "normal", "gaussian", HARD, "hard assignment, K factors"),
-    ("fa-vi-infinite-hard", "stick_breaking", "normal", "gaussian", HARD, "hard assignment of factors"),
-    ("lg-gibbs-finite", "beta_bernoulli", "unit", "gaussian", DRAW, "exact sampler, K features"),
-    ("fa-gibbs-finite", "beta_bernoulli", "normal", "gaussian", DRAW, "exact sampler, K factors"),
+    ("lg-vi-finite", "ascent", "beta_bernoulli", "unit", MEAN, "K features, present or absent"),
+    ("lg-vi-infinite", "ascent", "stick_breaking", "unit", MEAN, "unknown number, present or absent"),
+    ("fa-vi-finite", "ascent", "beta_bernoulli", "normal", MEAN, "K factors, sparse in the rows"),
+    ("fa-vi-infinite", "ascent", "stick_breaking", "normal", MEAN, "unknown number of sparse factors"),
+    ("fa-vi-dense", "ascent", "always", "normal", MEAN, "factor analysis: every row has all"),
+    ("lg-vi-finite-hard", "ascent", "beta_bernoulli", "unit", HARD, "hard assignment, K features"),
+    ("lg-vi-infinite-hard", "ascent", "stick_breaking", "unit", HARD, "hard assignment, unknown number"),
+    ("fa-vi-finite-hard", "ascent", "beta_bernoulli", "normal", HARD, "hard assignment, K factors"),
+    ("fa-vi-infinite-hard", "ascent", "stick_breaking", "normal", HARD, "hard assignment of factors"),
+    ("lg-gibbs-finite", "gibbs", "beta_bernoulli", "unit", DRAW, "exact sampler, K features"),
+    ("fa-gibbs-finite", "gibbs", "beta_bernoulli", "normal", DRAW, "exact sampler, K factors"),
 )
 
 
 def build(
-    system: str, features: int, *, inner: int = 1, settings: Mapping[str, object] | None = None
-) -> Parallel:
-    """The algorithm of a system with at most `features` features; settings go to the axis that has them."""
-    from ibpdist.algorithms.agendas import agenda_for
-    from ibpdist.algorithms.coordinate import Coordinate
-    from ibpdist.algorithms.search import Search
+    system: str,
+    features: int,
+    *,
+    inner: int = 1,
+    settings: Mapping[str, object] | None = None,
+    burn: int = 0,
+) -> Any:
+    """The algorithm of a system with at most `features` features; settings go to the axis that has them,
+    the others to the method. `burn` steps of a sampler are not kept."""
     from ibpdist.model import Model
 
     row = find(system)
@@ -71,19 +88,11 @@ def build(
     prior = _make(_priors()[row.prior], wanted)
     weights = _make(_weights()[row.weights], wanted)
     observation = _make(_observations()[row.observation], wanted)
-    begin = _start(row, wanted.pop("start", "auto"))
-    moves, anneal = wanted.pop("moves", True), wanted.pop("anneal", 1.0)
-    if wanted:
-        raise UsageError(_unknown("setting", next(iter(wanted)), settings_of(system)))
-    if not isinstance(moves, bool):
-        raise UsageError(f"moves: {moves!r}: expected true or false")
-    model = Model(prior, weights, observation, row.rules)
-    if isinstance(anneal, bool) or not isinstance(anneal, int | float):
-        raise UsageError(f"anneal: {anneal!r}: expected a number of at least 1")
-    if anneal != 1 and model.draws:
-        raise UsageError("anneal: a sampler is not annealed")
-    fit = Coordinate(model, features, inner, begin, float(anneal))
-    return Search(fit, agenda_for(model)) if moves and not model.draws else fit
+    model, method = Model(prior, weights, observation, row.rules), METHODS[row.method]
+    unknown = [name for name in wanted if name not in method.settings]
+    if unknown:
+        raise UsageError(_unknown("setting", unknown[0], settings_of(system)))
+    return method.make(model, Asked(features, inner, burn, wanted))
 
 
 def entries(system: str, settings: Mapping[str, object]) -> int:
@@ -125,19 +134,7 @@ def settings_of(system: str) -> list[str]:
     """Names of what can be set, in the order of the axes."""
     row = find(system)
     axes = (_priors()[row.prior], _weights()[row.weights], _observations()[row.observation])
-    return [f.name for axis in axes for f in fields(axis)] + ["start", "moves", "anneal"]
-
-
-def _start(row: System, name: object) -> Any:
-    """How a fit begins; `auto` is random for samplers, else spectral where features are present or absent,
-    and principal where they have weights."""
-    known = _starts()
-    if name == "auto":
-        found = {"unit": "spectral", "normal": "principal"}[row.weights]
-        name = "random" if row.rules.z is Rule.DRAW else found
-    if name not in known:
-        raise UsageError(_unknown("start", str(name), list(STARTS)))
-    return known[name]()
+    return [f.name for axis in axes for f in fields(axis)] + list(METHODS[row.method].settings)
 
 
 def _make(axis: type[Any], wanted: dict[str, object]) -> Any:
@@ -164,14 +161,6 @@ def _weights() -> dict[str, Any]:
     from ibpdist.weights.unit import Unit
 
     return {axis.name: axis for axis in (Unit, Normal)}
-
-
-def _starts() -> dict[object, Any]:
-    from ibpdist.algorithms.principal import Principal
-    from ibpdist.algorithms.spectral import Spectral
-    from ibpdist.algorithms.starts import Random, Rows, TruncatedSVD
-
-    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral, Principal)}
 
 
 def _observations() -> dict[str, Any]:

@@ -26,7 +26,8 @@ from ibpdist.runs import restarts as starts
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.drive import Progress, drive, in_memory
-from ibpdist.runs.job import Job, features_for, job_of
+from ibpdist.runs.job import Job, SamplerJob, check, features_for, job_of
+from ibpdist.runs.sample import sample
 from ibpdist.spec import FitSpec
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def fit(
     rtol: float | None = None,
     inner: int | None = None,
     restarts: int | None = None,
+    chains: int | None = None,
+    burn: int | None = None,
+    thin: int | None = None,
     holdout: float | str | None = None,
     checkpoint: int | None = None,
     start: str | Path | xr.DataTree | None = None,
@@ -75,6 +79,9 @@ def fit(
     rtol: the relative gain of the objective below which a fit has converged.
     inner: sweeps over the features in a step.
     restarts: starts, of which the one with the best objective is the result.
+    chains: of a sampler, side by side.
+    burn: steps of a chain that are not kept; half of them when not given.
+    thin: of the steps after those every so many are kept.
     holdout: share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
     checkpoint: steps from one checkpoint of a run to the next.
     start: a run or result whose parameters to begin with.
@@ -88,7 +95,7 @@ def fit(
     **settings: those of the system, such as noise="column" or mass=5.
     """
     given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
-    given |= {"checkpoint": checkpoint}
+    given |= {"checkpoint": checkpoint, "chains": chains, "burn": burn, "thin": thin}
     if isinstance(start, str) and start in catalog.STARTS:
         settings, start = settings | {"start": start}, None
     spec = FitSpec.make(
@@ -101,11 +108,12 @@ def fit(
     )
     some = 1 if spec.truncation == "auto" else spec.truncation
     catalog.build(spec.system, some, inner=spec.inner, settings=spec.set)  # a wrong option first
+    check(spec)
     source = as_source(data)
     job = job_of(spec, source)
     first = None if start is None else _parameters(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
-    if run is None and not place.distributed:
+    if run is None and not place.distributed and not isinstance(job, SamplerJob):
         return _without_run(job, place, first, progress)
     raw = None if _is_path(data) else source
     if run is not None:
@@ -152,9 +160,7 @@ def estimate(
     """
     source = as_source(data)
     place = place_for(source, True, workers, serial, scheduler, memory, cache)
-    here = f"{place.workers} local processes" if place.workers else "this process"
-    where = f"the cluster at {place.scheduler}" if place.scheduler else here
-    return f"runs in {where}; {_plan(place, source, system, K, settings)}"
+    return f"runs in {place.words}; {_plan(place, source, system, K, settings)}"
 
 
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
@@ -231,9 +237,12 @@ def _one(
         spill = str(run / "state") if planned.spill else ""
         engine: Engine = Serial(bench_of(job, str(run), planned.cache, spill))
     else:
-        engine = cluster.engine(run, directory.nonce, OPEN, job.source.chunks, planned, directory.tell)
+        engine = cluster.engine(run, directory.nonce, OPEN, job.seen.chunks, planned, directory.tell)
     try:
-        drive(directory, job, engine, progress, first)
+        if isinstance(job, SamplerJob):
+            sample(directory, job, engine, progress, first)
+        else:
+            drive(directory, job, engine, progress, first)
     finally:
         engine.close()
         shutil.rmtree(run / "state", ignore_errors=True)
@@ -303,7 +312,7 @@ def _parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
 
 def _planned(job: Job, place: Place, processes: int | None = None) -> Plan:
     spec = job.spec
-    return _plan(place, job.source, spec.system, spec.truncation, spec.set, processes)
+    return _plan(place, job.seen, spec.system, spec.truncation, spec.set, processes, spec.chains)
 
 
 def _plan(
@@ -313,10 +322,11 @@ def _plan(
     truncation: int | Literal["auto"],
     settings: Mapping[str, Any],
     processes: int | None = None,
+    chains: int = 1,
 ) -> Plan:
     """The memory of each process for a fit of a system."""
     features = PLANNED if truncation == "auto" else truncation
-    return place.plan(source, features, processes, entries=catalog.entries(system, settings))
+    return place.plan(source, features, processes, entries=chains * catalog.entries(system, settings))
 
 
 def _is_path(data: Data) -> bool:

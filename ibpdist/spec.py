@@ -134,8 +134,9 @@ class FitSpec(Spec):
     `rtol` is the relative gain of the objective at which a fit stops, `steps` the limit.
     `inner` sweeps over the features are made in a step. `holdout` is the share of the columns
     hidden in the last half of the rows, or a recipe such as `rows:share=0.1` (data/splits.py).
-    `checkpoint` is the number of steps between checkpoints; it does not change the result. `set`
-    holds the settings of the system.
+    A sampler makes `steps` steps of each of `chains` chains; of those after the first `burn` (half of
+    all, unless it is said) every `thin`-th is kept. `checkpoint` is the number of steps between
+    checkpoints; it does not change the result. `set` holds the settings of the system.
     """
 
     data: Name
@@ -146,9 +147,17 @@ class FitSpec(Spec):
     rtol: float = Field(default=1e-6, ge=0, lt=1)
     inner: int = Field(default=1, gt=0)
     restarts: int = Field(default=1, gt=0)
+    chains: int = Field(default=1, gt=0)
+    burn: int | None = Field(default=None, ge=0)
+    thin: int = Field(default=1, gt=0)
     holdout: Holdout = 0.0
     checkpoint: int = Field(default=10, gt=0)
     set: dict[str, Setting] = Field(default_factory=dict)
+
+    @property
+    def burned(self) -> int:
+        """Steps of a chain that are not kept: half of them unless it is said."""
+        return self.steps // 2 if self.burn is None else self.burn
 
     @field_validator("set")
     @classmethod
@@ -169,17 +178,22 @@ def positive(name: str, value: Any) -> None:
     if name not in _POSITIVE or isinstance(value, str):
         return
     if isinstance(value, bool) or value <= 0:
-        raise PydanticCustomError("positive", "expected greater than 0", {"key": name, "value": value})
+        raise setting_error(name, value, "expected greater than 0")
     if not _LEAST <= value <= _MOST:
         between = f"expected between {_LEAST:g} and {_MOST:g}; give the data another unit"
-        raise PydanticCustomError("positive", between, {"key": name, "value": value})
+        raise setting_error(name, value, between)
+
+
+def setting_error(name: str, value: Any, reason: str) -> PydanticCustomError:
+    """What is wrong with one of many settings; the sentence names it and its line."""
+    return PydanticCustomError("setting", "{reason}", {"key": name, "value": value, "reason": reason})
 
 
 def _sentence(error: ValidationError, lines: Lines, known: list[str]) -> str:
     first = error.errors(include_url=False)[0]
     at = tuple(str(part) for part in first["loc"] if not isinstance(part, int))
     value = first["input"]
-    if first["type"] == "positive":
+    if first["type"] == "setting":
         at, value = (*at, first["ctx"]["key"]), first["ctx"]["value"]
     line = lines.get(at, lines.get(at[:1]))
     where = (f"line {line}: " if line is not None else "") + ".".join(at)

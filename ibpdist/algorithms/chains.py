@@ -79,7 +79,8 @@ class Chains:
         return self.sampler.start(chunk, survey, self.members[chunk.index].draws(draws))
 
     def local(self, chunk: Chunk, local: Chain, params: Members, draws: Draws) -> tuple[Chain, ToldOf]:
-        own, trace = self.members[chunk.index].draws(draws), {}
+        own = self.members[chunk.index].draws(draws)
+        trace: Trace = {}
         for turn in range(self.inner):
             local, trace = self.sampler.sweep(chunk, local, own.at((draws.step - 1) * self.inner + turn + 1))
         terms = np.frombuffer(json.dumps(dict(trace)).encode(), np.uint8).copy()

@@ -149,7 +149,8 @@ class Coordinate:
         made = replace(params, prior=prior, observation=observed, on=counts.on, rows=counts.rows)
         heat = self.heat(draws.step)
         hot = {} if self.anneal == 1 else {"heat": heat, "settled": float(heat == 1)}
-        return made, {**self.score(made, sums), **hot}
+        counts_of = counted(sums.entries.on) if self.model.draws else {}
+        return made, {**self.score(made, sums), **hot, **counts_of}
 
     def heat(self, step: int) -> float:
         """Factor of the variances in a step."""
@@ -239,6 +240,11 @@ class Coordinate:
         if self.model.weights.keeps:
             found["w"] = (("feature", "row"), state.w[order])
         return found
+
+
+def counted(on: NDArray[np.float64]) -> dict[str, float]:
+    """Of a draw: entries that are on, and features that one row has."""
+    return {"entries": float(on.sum()), "singletons": float((on == 1).sum())}
 
 
 def by_prevalence(params: ModelParams) -> NDArray[np.intp]:

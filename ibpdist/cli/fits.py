@@ -39,6 +39,9 @@ PLACE = ("workers", "serial", "scheduler", "memory", "cache")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Stop at this relative gain of the bound.")
 @click.option("--inner", type=COUNT, help="Sweeps over the features in a step.")
 @click.option("--restarts", type=COUNT, help="Starts; the best bound is kept.")
+@click.option("--chains", type=COUNT, help="Chains of a sampler, side by side.")
+@click.option("--burn", type=click.IntRange(min=0), help="Steps of a chain not kept; half when not given.")
+@click.option("--thin", type=COUNT, help="Of a chain's steps after those every so many are kept.")
 @click.option(
     "--holdout",
     metavar="SHARE|RECIPE",

@@ -18,4 +18,4 @@ def open_bench(run: str, cache: int, spill: str) -> Workbench:
 
 def bench_of(job: Job, run: str, cache: int = 0, spill: str = "") -> Workbench:
     memo = InFiles(Path(spill)) if spill else InMemory()
-    return Workbench(job.algorithm, job.source, RunHistory(Path(run)), job.spec.seed, cache=cache, memo=memo)
+    return Workbench(job.algorithm, job.seen, RunHistory(Path(run)), job.spec.seed, cache=cache, memo=memo)

@@ -37,6 +37,31 @@ class Work(Protocol):
     def rules(self) -> list[Rule]: ...
 
 
+class Keep(Protocol):
+    """Keeps something of steps, and has written it before a checkpoint counts."""
+
+    def begin(self, step: int) -> None:
+        """The run goes on after this step."""
+        ...
+
+    def offer(self, now: Snapshot) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+class KeepNothing:
+    """Parameters and row state are all that is kept."""
+
+    def begin(self, step: int) -> None:
+        """Nothing was kept."""
+
+    def offer(self, now: Snapshot) -> None:
+        """Nothing is kept."""
+
+    def flush(self) -> None:
+        """Nothing is held."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """The last step, why it was the last, and the terms of all of them."""
@@ -62,17 +87,19 @@ def to_end(
     engine: Engine,
     progress: Progress | None = None,
     first: Params | None = None,
+    keep: Keep | None = None,
 ) -> Ended:
     """Step a run, new or interrupted, until a rule stops it; its last state is in a checkpoint."""
-    begin = _begin(run)
+    begin, kept = _begin(run), keep or KeepNothing()
     step = begin[0] if begin else 0
     terms = events.trace(events.read(run.path / "events.jsonl"), step)
     before, stop = _settled(work.rules(), begin, terms)
+    kept.begin(step)
     run.events.add("begin", step=step, engine=type(engine).__name__, chunks=engine.chunks)
     if before is not None and stop is not None:
         return Ended(before, stop, terms)
-    loop = sweeps(work.algorithm, engine, work.seed, begin, first)
-    return _steps(run, work, engine, loop, before, progress, terms)
+    loop = until(sweeps(work.algorithm, engine, work.seed, begin, first), work.rules(), before)
+    return _steps(run, loop, Saver(run, engine, work.checkpoint, kept), progress, terms)
 
 
 def in_memory(
@@ -96,19 +123,17 @@ def in_memory(
 
 def _steps(
     run: RunDirectory,
-    work: Work,
-    engine: Engine,
-    loop: Iterator[Snapshot],
-    before: Snapshot | None,
+    loop: Iterator[tuple[Snapshot, Stop | None]],
+    saver: Saver,
     progress: Progress | None,
     terms: dict[int, Any],
 ) -> Ended:
     """Step until a rule stops, logging each step into `terms` and the log, and saving now and then."""
-    saver = Saver(run, engine, work.checkpoint)
-    for now, stop in until(loop, work.rules(), before):
+    for now, stop in loop:
         terms[now.step] = dict(now.trace)
         facts = {"seconds": round(now.seconds, 4), "replayed": now.replayed}
         run.events.add("step", durable=False, step=now.step, terms=terms[now.step], **facts)
+        saver.keep.offer(now)
         if progress:
             progress(now)
         if stop:
@@ -121,8 +146,9 @@ def _steps(
 class Saver:
     """Saves every `every` steps, unless that would take a large share of the time."""
 
-    def __init__(self, run: RunDirectory, engine: Engine, every: int) -> None:
+    def __init__(self, run: RunDirectory, engine: Engine, every: int, keep: Keep | None = None) -> None:
         self._run, self._engine, self._every = run, engine, every
+        self.keep: Keep = keep or KeepNothing()
         self._rest_until = 0.0
 
     def offer(self, now: Snapshot) -> None:
@@ -132,6 +158,7 @@ class Saver:
     def save(self, now: Snapshot) -> None:
         began = time.monotonic()
         run, step = self._run, now.step
+        self.keep.flush()
         run.events.add("saving", step=step)  # with it the steps so far are on disk
         run.checkpoints.begin(step)
         files: dict[str, str] = {}

@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ibpdist import catalog
 from ibpdist.algorithms._base import Parallel
+from ibpdist.algorithms.batch import AllEnded, Batch, Member
+from ibpdist.algorithms.chains import Chains
 from ibpdist.algorithms.sweeps import Converged, Rising, Rule, StepLimit, tolerance
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
-from ibpdist.errors import InputError
+from ibpdist.data.whole import Whole
+from ibpdist.engine._base import Engine
+from ibpdist.engine.members import ChainEngine, MemberEngine
+from ibpdist.errors import InputError, UsageError
 from ibpdist.observations.tiles import tile_rows
 from ibpdist.spec import FitSpec
 
 
 @dataclass(frozen=True)
 class Job:
-    """A fit, ready to run anywhere."""
+    """A fit or sampler, ready to run anywhere."""
 
     spec: FitSpec
-    algorithm: Parallel
+    algorithm: Any
     source: Source
 
     @property
@@ -33,12 +39,20 @@ class Job:
     def checkpoint(self) -> int:
         return self.spec.checkpoint
 
+    @property
+    def truncation(self) -> int:
+        return features_for(self.spec, self.source)
+
+    @cached_property
+    def seen(self) -> Source:
+        """The data as engines see them."""
+        return self.source
+
     def rules(self) -> list[Rule]:
         """When the fit stops, and when it must not go on."""
-        source, monotone = self.source, self.algorithm.monotone()
-        guard = Rising(source.rows * source.columns, tolerance(source.dtype.itemsize), monotone)
+        monotone = self.algorithm.monotone()
         converged: list[Rule] = [Converged(self.spec.rtol)] if monotone else []
-        return [guard, *converged, StepLimit(self.spec.steps)]
+        return [_guard(self.source, monotone), *converged, StepLimit(self.spec.steps)]
 
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """What a result says about where it comes from; records as JSON."""
@@ -52,6 +66,26 @@ class Job:
         return {"spec": self.spec.dump(), **own, **said, "tile": tile}
 
 
+@dataclass(frozen=True)
+class SamplerJob(Job):
+    """Chains that each make all of their steps."""
+
+    @cached_property
+    def seen(self) -> Source:
+        """The data, or for chains that take rows in turn all of them once for each."""
+        return Whole(self.source, self.spec.chains) if isinstance(self.algorithm, Chains) else self.source
+
+    def rules(self) -> list[Rule]:
+        return [AllEnded()]
+
+    def views(self, engine: Engine) -> list[tuple[Parallel, Engine]]:
+        """Each chain as a fit of its own."""
+        members = enumerate(self.algorithm.members)
+        if isinstance(self.algorithm, Chains):
+            return [(m.algorithm, ChainEngine(engine, c, self.source.chunks)) for c, m in members]
+        return [(m.algorithm, MemberEngine(engine, c)) for c, m in members]
+
+
 def job_of(spec: FitSpec, source: Source | None = None) -> Job:
     """A spec with its algorithm and its data, which are opened unless they are given."""
     data = source if source is not None else as_source(spec.data)
@@ -61,8 +95,34 @@ def job_of(spec: FitSpec, source: Source | None = None) -> Job:
         from ibpdist.data.splits import held
 
         data = held(data, spec.holdout)
-    features = features_for(spec, data)
-    return Job(spec, catalog.build(spec.system, features, inner=spec.inner, settings=spec.set), data)
+    return job_on(spec, data)
+
+
+def job_on(spec: FitSpec, data: Source) -> Job:
+    """The same of data from which the hold-out is taken already."""
+    check(spec)
+    features, system = features_for(spec, data), catalog.find(spec.system)
+    one = catalog.build(spec.system, features, inner=spec.inner, settings=spec.set, burn=spec.burned)
+    if not system.sampler:
+        return Job(spec, one, data)
+    rules: tuple[Rule, ...] = (_guard(data, False), StepLimit(spec.steps))
+    if system.in_turn:
+        return SamplerJob(spec, Chains.of(one, spec.seed, spec.chains, rules, spec.inner), data)
+    members = [Member(one, spec.seed, chain, rules) for chain in range(spec.chains)]
+    return SamplerJob(spec, Batch(tuple(members)), data)
+
+
+def check(spec: FitSpec) -> None:
+    """Refuse what a system has no use for, before any data are looked at."""
+    sampler = catalog.find(spec.system).sampler
+    if not sampler and (spec.chains > 1 or spec.burn is not None or spec.thin > 1):
+        raise UsageError(f"chains, burn and thin are for samplers, and {spec.system} is none: use restarts")
+    if sampler and spec.restarts > 1:
+        raise UsageError(f"restarts are for fits that look for an optimum: for {spec.system} use chains")
+    if sampler and spec.burned + spec.thin > spec.steps:
+        raise UsageError(
+            f"burn is {spec.burned} and thin {spec.thin}: no draw is left of {spec.steps} steps; make more"
+        )
 
 
 def features_for(spec: FitSpec, source: Source) -> int:
@@ -70,6 +130,10 @@ def features_for(spec: FitSpec, source: Source) -> int:
     if spec.truncation != "auto":
         return spec.truncation
     return max(1, min(source.rows, source.columns, catalog.most_features(spec.system, spec.set)))
+
+
+def _guard(source: Source, monotone: bool) -> Rule:
+    return Rising(source.rows * source.columns, tolerance(source.dtype.itemsize), monotone)
 
 
 def _plain(value: Any) -> Any:

@@ -71,10 +71,24 @@ def tree(algorithm: Parallel, engine: Engine, source: Source, ending: Ending) ->
 
 def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> None:
     """Write RUN/result.zarr under another name, then give it its own."""
+    publish(run, stage(run, algorithm, engine, source, ending))
+
+
+def stage(
+    run: Path,
+    algorithm: Parallel,
+    engine: Engine,
+    source: Source,
+    ending: Ending,
+    more: Mapping[str, xr.Dataset] | None = None,
+) -> Path:
+    """A result under another name, with the groups of `more` besides or instead of its own."""
     staged = run / "result.zarr.partial"
     shutil.rmtree(staged, ignore_errors=True)
     made = _without_rows(algorithm, source, ending)
     made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
+    for name, group in (more or {}).items():
+        made[name] = xr.DataTree(group)
     store(made, staged)
     lay_out(engine, source, ending.step, staged)
     seen: TreeSum[Moments] = TreeSum()
@@ -83,7 +97,7 @@ def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending
     children = _diagnosis(algorithm, ending, seen.value())
     if children:  # writing a child writes the root as well
         store(xr.DataTree(xr.Dataset(attrs=made.attrs), children=children), staged, mode="a")
-    publish(run, staged)
+    return staged
 
 
 def store(made: xr.DataTree, path: Path, mode: Literal["w-", "a"] = "w-") -> None:
@@ -155,7 +169,7 @@ def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.Dat
     made = xr.DataTree(
         children={
             "params": xr.DataTree(xr.Dataset(described, labels)),
-            "trace": xr.DataTree(_trace(ending.trace)),
+            "trace": xr.DataTree(trace(ending.trace)),
             "state": xr.DataTree(_packed(algorithm.final(params))),
         }
     )
@@ -192,10 +206,11 @@ def _codecs(dtype: np.dtype[Any]) -> list[Any]:
     return zarr_codecs(dtype.itemsize) if dtype.kind in "biuf" else [ZstdCodec(level=3), Crc32cCodec()]
 
 
-def _trace(trace: Trace) -> xr.Dataset:
-    steps = sorted(trace)
-    terms = dict.fromkeys(name for step in steps for name in trace[step])
-    values = {name: ("step", np.array([trace[s].get(name, np.nan) for s in steps])) for name in terms}
+def trace(found: Trace) -> xr.Dataset:
+    """Terms by name along the steps; NaN where a step has no such term."""
+    steps = sorted(found)
+    terms = dict.fromkeys(name for step in steps for name in found[step])
+    values = {name: ("step", np.array([found[s].get(name, np.nan) for s in steps])) for name in terms}
     return xr.Dataset(values, {"step": steps})
 
 

@@ -80,7 +80,10 @@ def names(job):
 
 def test_rules_of_means_and_of_draws():
     assert names(job_of(spec(), blobs())) == ["Rising", "Converged", "StepLimit"]
-    assert names(job_of(spec(system="lg-gibbs-finite"), blobs())) == ["Rising", "StepLimit"]
+    sampler = job_of(spec(system="lg-gibbs-finite", chains=2), blobs())
+    assert names(sampler) == ["AllEnded"]
+    for member in sampler.algorithm.members:
+        assert [type(rule).__name__ for rule in member.rules] == ["Rising", "StepLimit"]
 
 
 def test_rounding_that_is_allowed_follows_the_data():

@@ -13,7 +13,7 @@ import numpy as np
 
 from ibpdist.algorithms.coordinate import Coordinate
 from ibpdist.algorithms.sweeps import begun
-from ibpdist.catalog import build
+from ibpdist.catalog import SYSTEMS, build
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.model import Model
@@ -124,9 +124,8 @@ def initial(alg, chunks, draws):
 
 def plain(system, features, inner=1, settings=None):
     """A system from a random start, without moves."""
-    return build(
-        system, features, inner=inner, settings={"start": "random", "moves": False} | (settings or {})
-    )
+    still = {"start": "random"} if SYSTEMS[system].sampler else {"start": "random", "moves": False}
+    return build(system, features, inner=inner, settings=still | (settings or {}))
 
 
 def begin(alg, chunks, seed=1):

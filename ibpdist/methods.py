@@ -1,0 +1,94 @@
+"""How a model is fitted: methods by name, with the settings that are theirs and not the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ibpdist.errors import UsageError
+
+if TYPE_CHECKING:
+    from ibpdist.model import Model
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an algorithm is made of besides the model: K, sweeps over the features in a step, steps that
+    are not kept, and the settings of the method as they were given."""
+
+    features: int
+    inner: int
+    burn: int
+    settings: Mapping[str, object]
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.settings.get(name, default)
+        if not isinstance(value, bool):
+            raise UsageError(f"{name}: {value!r}: expected true or false")
+        return value
+
+    def number(self, name: str, default: float, least: float) -> float:
+        value = self.settings.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
+            raise UsageError(f"{name}: {value!r}: expected a number of at least {least:g}")
+        return float(value)
+
+    def count(self, name: str, default: int) -> int:
+        value = self.settings.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UsageError(f"{name}: {value!r}: expected a whole number of at least 1")
+        return value
+
+    def start(self, default: str, known: Mapping[str, Any]) -> Any:
+        """What makes the beginning that was asked for; `auto` is the default."""
+        name = self.settings.get("start", "auto")
+        chosen = default if name == "auto" else name
+        if chosen not in known:
+            raise UsageError(f"start: {chosen!r}: expected auto, {', '.join(known)}")
+        return known[str(chosen)]()
+
+
+@dataclass(frozen=True)
+class Method:
+    """Names of its settings, and what makes the algorithm."""
+
+    settings: tuple[str, ...]
+    make: Callable[[Model, Asked], Any]
+
+
+def _ascent(model: Model, asked: Asked) -> Any:
+    """Coordinate ascent with moves; `auto` starts spectral where features are present or absent, and
+    principal where they have weights."""
+    from ibpdist.algorithms.agendas import agenda_for
+    from ibpdist.algorithms.coordinate import Coordinate
+    from ibpdist.algorithms.search import Search
+
+    default = {"unit": "spectral", "normal": "principal"}[model.weights.name]
+    moves, anneal = asked.flag("moves", True), asked.number("anneal", 1.0, 1.0)
+    fit = Coordinate(model, asked.features, asked.inner, asked.start(default, starts()), anneal)
+    return Search(fit, agenda_for(model)) if moves else fit
+
+
+def _gibbs(model: Model, asked: Asked) -> Any:
+    """All rows at once given the prevalences, which are drawn too."""
+    from ibpdist.algorithms.coordinate import Coordinate
+
+    return Coordinate(model, asked.features, asked.inner, asked.start("random", starts()))
+
+
+METHODS: Mapping[str, Method] = {
+    "ascent": Method(("start", "moves", "anneal"), _ascent),
+    "gibbs": Method(("start",), _gibbs),
+}
+IN_TURN = ("collapsed", "uncollapsed", "particle")
+"""Methods that take the rows one after the other."""
+
+
+def starts() -> dict[str, Any]:
+    """How a fit of all rows at once can begin."""
+    from ibpdist.algorithms.principal import Principal
+    from ibpdist.algorithms.spectral import Spectral
+    from ibpdist.algorithms.starts import Random, Rows, TruncatedSVD
+
+    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral, Principal)}

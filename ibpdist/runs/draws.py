@@ -1,0 +1,191 @@
+"""Draws of chains that are kept: put in files as they come, made into arrays of the result at the end.
+
+    draws/FIRST-LAST.rec    the draws of these steps, of every chain; written before each checkpoint
+
+The number of features changes from draw to draw. In the result the features of a draw, by falling
+prevalence, are in places 0, 1, ... of `place`, and what is beyond is NaN: places of different
+draws are not the same feature until they are matched (evaluate/posterior.py).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.data.codec import zarr_codecs
+from ibpdist.engine._base import Engine
+from ibpdist.runs import records
+from ibpdist.runs.rows import in_memory
+from ibpdist.structs import Array, Named, dims, pack, struct
+
+HELD = 32 << 20
+"""Bytes of draws that are held before they are written."""
+ROWS_KEPT = 1 << 28
+"""Entries of z of all draws up to which they are kept too."""
+_NAME = re.compile(r"(\d+)-(\d+)\.rec")
+PLACED = {"mean": ("place", "column"), "prevalence": ("place",), "chance": ("place",), "id": ("place",)}
+"""What is kept of every feature of a draw."""
+
+
+@struct
+class Drawn:
+    """One draw of one chain; `z` (row, feature) has no rows when they are not kept."""
+
+    mean: Array = dims("feature column")
+    prevalence: Array = dims("feature")
+    chance: Array = dims("feature")
+    id: Array = dims("feature")
+    noise: Array = dims("cell")
+    scale: Array = dims("part")
+    mass: Array = dims()
+    z: Array = dims("row feature")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which steps are kept: after `burn` every `thin`-th up to `steps`."""
+
+    steps: int
+    burn: int
+    thin: int
+
+    def kept(self) -> list[int]:
+        return list(range(self.burn + self.thin, self.steps + 1, self.thin))
+
+    def keeps(self, step: int) -> bool:
+        return step > self.burn and (step - self.burn) % self.thin == 0
+
+
+@dataclass
+class Keeper:
+    """Keeps the draws of the chains of a run; `views` are its chains as fits of their own."""
+
+    folder: Path
+    plan: Plan
+    views: Sequence[tuple[Any, Engine]]
+    rows: bool
+    _held: dict[str, Drawn] = field(default_factory=dict)
+    _bytes: int = 0
+
+    def begin(self, step: int) -> None:
+        """Make room for the steps after `step`: what was written of them is made again."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for path in self.folder.iterdir():
+            span = _NAME.fullmatch(path.name)
+            if span is None or int(span[2]) > step:
+                path.unlink()
+
+    def offer(self, now: Snapshot) -> None:
+        """Keep the draws of a step, if they are to be kept."""
+        if not self.plan.keeps(now.step):
+            return
+        for chain, (algorithm, view) in enumerate(self.views):
+            made = self._drawn(algorithm, view, now, chain)
+            self._held[f"{now.step}/{chain}"] = made
+            self._bytes += sum(array.nbytes for array in pack(made)[1].values())
+        if self._bytes > HELD:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held."""
+        if not self._held:
+            return
+        steps = [int(name.partition("/")[0]) for name in self._held]
+        records.write(self.folder / f"{min(steps):08d}-{max(steps):08d}.rec", self._held)
+        self._held, self._bytes = {}, 0
+
+    def _drawn(self, algorithm: Any, view: Engine, now: Snapshot, chain: int) -> Drawn:
+        named: Named = algorithm.describe(now.params.members[chain].params)
+        mean = named["mean"][1]
+        z = np.zeros((0, len(mean)), np.bool_)
+        if self.rows:
+            z = in_memory(view, now.step)[0]["z"][1] > 0.5
+        return Drawn(
+            mean=mean.astype(np.float32),
+            z=z,
+            noise=np.atleast_1d(named["noise"][1]),
+            scale=np.atleast_1d(named["scale"][1]),
+            mass=named["mass"][1],
+            **{name: named[name][1] for name in ("prevalence", "chance", "id")},
+        )
+
+
+def read(folder: Path) -> Iterator[tuple[int, int, Drawn]]:
+    """(step, chain, draw) of all that were kept, in order of the steps."""
+    for path in sorted(folder.glob("*.rec")):
+        for name in records.names(path):
+            step, _, chain = name.partition("/")
+            yield int(step), int(chain), records.read(path, name)
+
+
+def places(folder: Path) -> int:
+    """The most features of any draw."""
+    return max((len(drawn.prevalence) for _, _, drawn in read(folder)), default=0)
+
+
+def write(folder: Path, staged: Path, plan: Plan, chains: int) -> None:
+    """The draws as the group `draws` of a Zarr store, one after the other."""
+    kept = {step: at for at, step in enumerate(plan.kept())}
+    found = read(folder)
+    first = next(found, None)
+    if first is None:
+        return
+    room = places(folder)
+    group = zarr.open_group(staged, mode="a").require_group("draws")
+    arrays = {name: _array(group, name, *form) for name, form in _forms(first[2], chains, len(kept), room)}
+    for step, chain, drawn in (first, *found):
+        for name, values in _parts(drawn).items():
+            at = (chain, kept[step], *(slice(0, size) for size in values.shape))
+            arrays[name][at] = values
+
+
+def remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parts(drawn: Drawn) -> Mapping[str, Array]:
+    """The arrays of a draw; of rows, features last."""
+    made = {name: np.asarray(getattr(drawn, name)) for name in (*PLACED, "mass", "noise", "scale")}
+    made["noise"], made["scale"] = _flat(made["noise"]), _flat(made["scale"])
+    return made | ({"z": np.asarray(drawn.z)} if drawn.z.shape[0] else {})
+
+
+def _flat(values: Array) -> Array:
+    """A single variance is a number."""
+    return values.reshape(()) if values.size == 1 else values
+
+
+def _forms(
+    like: Drawn, chains: int, draws: int, room: int
+) -> Iterator[tuple[str, tuple[tuple[str, ...], tuple[int, ...], np.dtype[Any]]]]:
+    """Name, dims, shape and type of each array for draws such as this one."""
+    for name, values in _parts(like).items():
+        own = {**PLACED, "noise": ("column",), "scale": ("place",), "z": ("row", "place")}.get(name, ())
+        named = own[: values.ndim]
+        shape = tuple(room if dim == "place" else size for dim, size in zip(named, values.shape, strict=True))
+        kind = np.dtype(np.bool_) if name == "z" else np.dtype(np.float32 if name == "mean" else np.float64)
+        yield name, (("chain", "draw", *named), (chains, draws, *shape), kind)
+
+
+def _array(group: Any, name: str, named: tuple[str, ...], shape: tuple[int, ...], kind: np.dtype[Any]) -> Any:
+    """An array with one chunk for some draws of a chain."""
+    each = max(1, int(np.prod(shape[2:])) * kind.itemsize)
+    some = max(1, min(shape[1], (1 << 20) // each))
+    return group.create_array(
+        name,
+        shape=shape,
+        chunks=(1, some, *(max(1, size) for size in shape[2:])),
+        dtype=kind,
+        compressors=zarr_codecs(kind.itemsize),
+        fill_value=np.nan if kind.kind == "f" else 0,
+        dimension_names=list(named),
+        config={"write_empty_chunks": True},
+    )

@@ -1,0 +1,108 @@
+"""The result of a sampler: chains side by side, of which draws are kept.
+
+    /posterior    (chain, draw) numbers that do not depend on how features are named; ArviZ reads them
+    /draws        (chain, draw, ...) the features of each draw, in no particular order
+    /diagnostics  R-hat and effective draws of what is in /posterior
+    /trace        (chain, step) terms of the log joint density
+
+`/params`, `/rows` and `/state` are the last draw of the first chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.algorithms._base import Parallel, Params
+from ibpdist.algorithms.batch import FAILED, terms_of
+from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.engine._base import Engine
+from ibpdist.errors import UsageError
+from ibpdist.evaluate.diagnostics import diagnostics
+from ibpdist.runs import draws, records, result
+from ibpdist.runs.directory import RunDirectory
+from ibpdist.runs.drive import Ended, Progress, to_end
+from ibpdist.runs.job import SamplerJob
+
+RENAMED = {"objective": "log_joint", "active": "features", "likelihood": "log_likelihood"}
+SAME = ("entries", "singletons")
+"""Terms of a step that are kept as scalars of a draw, under another name or their own."""
+
+
+def sample(
+    run: RunDirectory,
+    job: SamplerJob,
+    engine: Engine,
+    progress: Progress | None = None,
+    first: Params | None = None,
+) -> None:
+    """Finish the run of a sampler, new or interrupted."""
+    spec = job.spec
+    plan = draws.Plan(spec.steps, spec.burned, spec.thin)
+    entries = job.source.rows * job.truncation * spec.chains * len(plan.kept())
+    views = job.views(engine)
+    keeper = draws.Keeper(run.path / "draws", plan, views, rows=entries <= draws.ROWS_KEPT)
+    with records.storage_errors(run.path):
+        ended = to_end(run, job, engine, progress, first, keeper)
+        _refuse_failed(ended)
+        _write(run, job, views[0], plan, ended)
+        run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
+        draws.remove(keeper.folder)
+
+
+def _write(
+    run: RunDirectory, job: SamplerJob, first: tuple[Parallel, Engine], plan: draws.Plan, ended: Ended
+) -> None:
+    chains, member = job.spec.chains, ended.last.params.members[0]
+    terms = [{step: terms_of(c, found) for step, found in ended.terms.items()} for c in range(chains)]
+    last = Snapshot(ended.last.step, member.params, terms[0][ended.last.step])
+    posterior = _posterior(run, plan, terms)
+    more = {"posterior": posterior, "diagnostics": diagnostics(posterior), "trace": _traces(terms)}
+    facts = job.attributes({k: v for k, v in run.identity.items() if k not in ("schema", "nonce", "spec")})
+    ending = result.Ending(last, member.stop, terms[0], facts)
+    staged = result.stage(run.path, *first, job.source, ending, more)
+    draws.write(run.path / "draws", staged, plan, chains)
+    result.publish(run.path, staged)
+
+
+def _posterior(run: RunDirectory, plan: draws.Plan, terms: list[dict[int, dict[str, float]]]) -> xr.Dataset:
+    """The scalars of every kept draw."""
+    kept = plan.kept()
+    place = {step: at for at, step in enumerate(kept)}
+    names = [name for name in (*RENAMED, *SAME) if name in terms[0][kept[0]]] if kept else []
+    held: dict[str, Any] = {
+        RENAMED.get(name, name): np.array([[chain[step][name] for step in kept] for chain in terms])
+        for name in names
+    }
+    for step, chain, drawn in draws.read(run.path / "draws"):
+        for name, value in _scalars(drawn).items():
+            held.setdefault(name, np.full((len(terms), len(kept)), np.nan))[chain, place[step]] = value
+    coords = {"chain": np.arange(len(terms)), "draw": np.arange(len(kept)), "step": ("draw", kept)}
+    return xr.Dataset({name: (("chain", "draw"), values) for name, values in held.items()}, coords)
+
+
+def _scalars(drawn: draws.Drawn) -> dict[str, float]:
+    """Mass and variances; of those that differ by column the mean of their logarithms."""
+    made = {"mass": float(drawn.mass)}
+    for name in ("noise", "scale"):
+        values = np.asarray(getattr(drawn, name), dtype=float)
+        if values.size == 1:
+            made[name] = float(values.item())
+        elif values.size:
+            made[f"log_{name}"] = float(np.log(values).mean())
+    return made
+
+
+def _traces(terms: Sequence[Mapping[int, Mapping[str, float]]]) -> xr.Dataset:
+    parts = [result.trace(chain) for chain in terms]
+    return xr.concat(parts, dim="chain").assign_coords(chain=np.arange(len(parts)))
+
+
+def _refuse_failed(ended: Ended) -> None:
+    """A chain that failed says why; the others are not a result without it."""
+    for chain, member in enumerate(ended.last.params.members):
+        if member.stop.word == FAILED:
+            raise UsageError(f"chain {chain} failed: {member.stop.reason}")
