@@ -39,8 +39,8 @@ def main(ctx: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, synth, ingest, choose, fit, resume, sweep, show, report, evaluate, transform, export, verify, systems,
-    bound,
+    demo, synth, ingest, choose, fit, resume, sweep, show, report, evaluate, transform, export, verify,
+    systems, bound,
 )  # fmt: skip
 for _command in COMMANDS:
     main.add_command(_command)

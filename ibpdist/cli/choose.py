@@ -1,0 +1,55 @@
+"""The command that says which of several systems to take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ibpdist.cli._options import COUNT, SEED, given, memory, settings, talk, where
+from ibpdist.progress import stepping
+
+SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+
+
+@click.command()
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("-K", "--truncation", "K", type=COUNT, required=True, help="Features to provide.")
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    help="A system to compare; may be repeated. Sparse and dense factors when not given.",
+)
+@click.option("--share", type=SHARE, help="Share of the rows to hold out; a tenth when not given.")
+@click.option("--steps", type=COUNT, help="At most so many steps of each fit.")
+@SEED
+@settings
+@where
+@memory
+@talk
+def choose(
+    store: Path,
+    quiet: bool,
+    verbose: bool,
+    settings: dict[str, Any],
+    systems: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Say which system to fit: sparse or dense factors.
+
+    Each system is fitted to STORE without some of its rows, and predicts half of their columns
+    from the other half; the better one is named. Rows of other datasets are not looked at. With
+    --quiet only the name is printed.
+    """
+    from ibpdist.evaluate.choose import choose as choose_
+
+    asked = given(systems=systems or None, **options)
+    with stepping("choose", options["steps"], quiet=quiet, verbose=verbose) as progress:
+        choice = choose_(store, progress=progress, **asked, **settings)
+    if quiet:
+        click.echo(choice.system)
+        return
+    click.echo(choice)
+    click.echo(f"fit it to all rows: ibpdist fit {store} RUN --system {choice.system} -K {options['K']}")
