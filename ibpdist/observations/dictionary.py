@@ -15,6 +15,7 @@ and U = I, e = diag(r G r). A basis of zeros is a dictionary known exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,12 +80,9 @@ def rotations(params: GaussianParams, sums: GaussianSums, family: Family) -> lis
 
 def solve(params: GaussianParams, rotated: list[Rotation]) -> GaussianParams:
     """The exact maximiser of the bound over q(A), given the sums and the variances (vibp 9.2)."""
-    mean = np.empty_like(params.mean)
-    for r in rotated:
-        mean[:, r.columns] = r.mean(params.noise[r.columns])
     made = replace(
         params,
-        mean=mean,
+        mean=_joined([(r.columns, r.mean(params.noise[r.columns])) for r in rotated]),
         basis=np.stack([r.basis() for r in rotated]),
         spectrum=np.stack([r.own_spectrum for r in rotated]),
     )
@@ -104,12 +102,17 @@ def draw(params: GaussianParams, rng: np.random.Generator) -> GaussianParams:
     )
 
 
+@lru_cache(maxsize=1)
 def precision_gram(params: GaussianParams) -> Float:
-    """Gamma (group, feature, feature): sum_d E[A_d' A_d] / noise_d over a group's columns (vibp 9.1)."""
+    """Gamma (group, feature, feature): sum_d E[A_d' A_d] / noise_d over a group's columns (vibp 9.1).
+
+    Kept, since the score of a step and the rows of the next one need the same.
+    """
     gamma = np.empty_like(params.basis)
     for g, group in enumerate(_groups(params)):
         a, b = params.mean[:, group.columns], group.basis
-        gamma[g] = (a / params.noise[group.columns]) @ a.T
+        one = len(group.noise) == 1
+        gamma[g] = a @ a.T / group.noise if one else (a / params.noise[group.columns]) @ a.T
         gamma[g] += (b * (group.shrink @ (group.count / group.noise))) @ b.T
     return gamma
 
@@ -144,6 +147,14 @@ def residual(params: GaussianParams, sums: GaussianSums) -> Float:
     return np.maximum(made, 0.0)
 
 
+def misfit(params: GaussianParams, sums: GaussianSums) -> float:
+    """sum_d E |x_d - Y A_d|^2 / noise_d, as `residual` has it, without a table of residuals."""
+    weight = 1 / params.noise
+    pulled = np.einsum("kd,kd->d", params.mean, sums.cross) @ weight
+    found = (params.squares + sums.filled) @ weight - 2 * pulled
+    return max(float(found + np.vdot(sums.gram, precision_gram(params))), 0.0)
+
+
 @dataclass(frozen=True)
 class _Group:
     """Columns that share a Gram matrix; they differ in their noise, which takes few values or many.
@@ -164,6 +175,16 @@ def _columns(params: GaussianParams) -> list[Columns]:
     if len(params.spectrum) == 1:
         return [slice(None)]
     return [np.flatnonzero(params.group == g) for g in range(len(params.spectrum))]
+
+
+def _joined(parts: list[tuple[Columns, Float]]) -> Float:
+    """(feature, column) from the columns of each group."""
+    if len(parts) == 1:
+        return parts[0][1]
+    made = np.empty((len(parts[0][1]), sum(part.shape[1] for _, part in parts)))
+    for columns, part in parts:
+        made[:, columns] = part
+    return made
 
 
 def _groups(params: GaussianParams) -> list[_Group]:

@@ -71,6 +71,7 @@ class Gaussian:
 
     name: ClassVar[str] = "gaussian"
     everywhere: ClassVar[bool] = False
+    passes: ClassVar[type[Pass]] = Pass
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def survey(self, chunk: Chunk) -> Survey:
@@ -240,7 +241,7 @@ class Gaussian:
         inner: int,
     ) -> tuple[RowState, RowSums, GaussianSums]:
         made, state = globals_of(params, chunk.x.dtype), self.current(state, params)
-        return Pass.of(chunk, made, log_odds, weights, rules, state, draws, inner).run(state.ids)
+        return self.passes.of(chunk, made, log_odds, weights, rules, state, draws, inner).run(state.ids)
 
     def update(
         self, params: GaussianParams, sums: GaussianSums, rule: Rule, rng: np.random.Generator
@@ -261,8 +262,8 @@ class Gaussian:
 
     def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
         """Terms of the objective (vibp 2.1, 9.2): likelihood, -KL of the dictionary, missing cells."""
-        psi, misfit = params.noise, dictionary.residual(params, sums)
-        likelihood = -0.5 * (params.cells * (LOG_2PI + np.log(psi)) + misfit / psi).sum()
+        constant = params.cells @ (LOG_2PI + np.log(params.noise))
+        likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
         terms = {"likelihood": float(likelihood), **self.priors(params)}
         if params.latent:
             terms["missing cells"] = float(sums.filled_entropy)

@@ -14,40 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
-from ibpdist.observations._base import RowState, RowSums
-from ibpdist.observations.dictionary import GaussianParams, GaussianSums
 from ibpdist.observations.gaussian import Gaussian
-from ibpdist.observations.tiles import Entries, Pass, globals_of
-from ibpdist.rules import Rule, Rules
-from ibpdist.weights._base import Weights
+from ibpdist.observations.tiles import Entries, Pass
+from ibpdist.rules import Rule
 
 Matrix = NDArray[Any]
 Float = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Joint(Gaussian):
-    """The Gaussian observation, for rows that have every feature."""
-
-    name: ClassVar[str] = "gaussian_joint"
-    everywhere: ClassVar[bool] = True
-    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
-
-    def sweep(
-        self,
-        chunk: Chunk,
-        params: GaussianParams,
-        log_odds: Float,
-        weights: Weights,
-        rules: Rules,
-        state: RowState,
-        draws: Draws,
-        inner: int,
-    ) -> tuple[RowState, RowSums, GaussianSums]:
-        made, state = globals_of(params, chunk.x.dtype), self.current(state, params)
-        return JointPass.of(chunk, made, log_odds, weights, rules, state, draws, 1).run(state.ids)
 
 
 class JointPass(Pass):
@@ -70,3 +42,13 @@ class JointPass(Pass):
             share = np.linalg.slogdet(spread)[1] / features
             sums[0, i], sums[2, i], sums[3, i] = b - a, 0.5 * (second - (b - a) * (1 + share)), second
         return sums, grams, part.w1
+
+
+@dataclass(frozen=True)
+class Joint(Gaussian):
+    """The Gaussian observation, for rows that have every feature."""
+
+    name: ClassVar[str] = "gaussian_joint"
+    everywhere: ClassVar[bool] = True
+    passes: ClassVar[type[Pass]] = JointPass
+    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
+BLOCK = 8
 Columns = slice | NDArray[np.intp]
 
 
@@ -71,9 +72,12 @@ class Rotation:
         )
 
     def mean(self, noise: Float) -> Float:
-        """(feature, column) mean of q(A) for the columns' noise."""
+        """(feature, column) mean of q(A) for the columns' noise; one noise is divided by in the basis."""
+        basis = self.root[:, None] * self.turn
+        if (noise == noise[:1]).all():
+            return np.asarray((basis / (noise[:1] + self.spectrum)) @ self.cross)
         shrunk = noise + self.spectrum[:, None]
-        return np.asarray((self.root[:, None] * self.turn) @ np.divide(self.cross, shrunk, out=shrunk))
+        return np.asarray(basis @ np.divide(self.cross, shrunk, out=shrunk))
 
     def basis(self) -> Float:
         return np.asarray(self.root[:, None] * self.own_turn)
@@ -85,7 +89,10 @@ def _possible(cross: Float, spectrum: Float, squares: Float) -> Float:
     The mean of a direction is R / (psi + e): where float32 products of rows far from zero lost
     a small e_j, it grew without limit.
     """
-    most = np.outer(np.sqrt(spectrum), np.sqrt(squares))
-    np.minimum(cross, most, out=cross)
-    np.maximum(cross, np.negative(most, out=most), out=cross)
+    root, widest = np.sqrt(spectrum), np.sqrt(squares)
+    for first in range(0, len(cross), BLOCK):  # a few rows at a time, which stay in cache
+        part = cross[first : first + BLOCK]
+        most = np.outer(root[first : first + BLOCK], widest)
+        np.minimum(part, most, out=part)
+        np.maximum(part, np.negative(most, out=most), out=part)
     return cross

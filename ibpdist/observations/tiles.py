@@ -7,6 +7,7 @@ decides the bits and is recorded with the run.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -49,7 +50,9 @@ class Globals:
 @lru_cache(maxsize=2)
 def globals_of(params: GaussianParams, dtype: np.dtype[Any]) -> Globals:
     """Made once a step: records are compared by identity, and a step's chunks share them."""
-    return Globals(params, (params.mean / params.noise).astype(dtype), precision_gram(params))
+    loadings = np.empty(params.mean.shape, dtype)
+    np.divide(params.mean, params.noise, out=loadings, casting="same_kind")
+    return Globals(params, loadings, precision_gram(params))
 
 
 @dataclass(frozen=True)
@@ -172,7 +175,7 @@ class Pass:
         sums, grams, y = self.entries_of(made.loadings @ tile.T, gamma, starts, part)
         self.entries.put(rows, part)
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
-        return sums, by_group, y @ tile
+        return sums, by_group, np.matmul(y, tile, out=_scratch((features, tile.shape[1]), tile.dtype))
 
     def entries_of(
         self, pull: Matrix, gamma: Float, starts: Index, part: Entries
@@ -193,6 +196,18 @@ class Pass:
         )
         y = self.weights.combine(part.z1, part.w1)
         return sums, run_grams(y, starts, sums[3]), y
+
+
+_thread = threading.local()
+
+
+def _scratch(shape: tuple[int, int], dtype: np.dtype[Any]) -> Matrix:
+    """A table of this thread for what is used up at once: fresh memory for every tile takes as long as
+    some of its sums."""
+    held: Matrix | None = getattr(_thread, "table", None)
+    if held is None or held.shape != shape or held.dtype != dtype:
+        held = _thread.table = np.empty(shape, dtype)
+    return held
 
 
 class Filler:

@@ -48,10 +48,11 @@ class Levels:
 
     @classmethod
     def of(cls, rotation: Rotation, one: bool) -> Levels:
-        power = rotation.cross**2
-        count = 1.0
+        cross, count = rotation.cross, 1.0
         if one:
-            count, power = float(power.shape[1]), power.sum(axis=1, keepdims=True)
+            count, power = float(cross.shape[1]), np.einsum("jd,jd->j", cross, cross)[:, None]
+        else:
+            power = cross**2
         return cls(rotation.columns, rotation.spectrum[:, None], rotation.own_spectrum[:, None], power, count)
 
     def explained(self, noise: Float) -> Float:

@@ -94,6 +94,38 @@ def test_residual(family):
     np.testing.assert_allclose(dictionary.residual(found, sums), exact, **CLOSE)
 
 
+@pytest.mark.parametrize("noise", ["one", "column"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_misfit_is_the_residual_in_units_of_the_noise(family, noise):
+    params, sums = made(6)
+    if noise == "one":
+        params = replace(params, noise=np.full_like(params.noise, 0.7))
+    sums = replace(sums, filled=np.arange(5.0))
+    found = solved(params, sums, family)
+    exact = (dictionary.residual(found, sums) / found.noise).sum()
+    assert dictionary.misfit(found, sums) == pytest.approx(exact, rel=1e-12)
+
+
+def test_misfit_is_no_less_than_nothing():
+    """Sums of float32 products may have a Gram matrix that explains more than there is."""
+    params, sums = made(2)
+    found = solved(params, sums, Family.STRUCTURED)
+    assert dictionary.misfit(found, replace(sums, gram=-1e3 * np.abs(sums.gram))) == 0.0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_noise_is_a_noise_for_each_column_that_happens_to_be_the_same(family):
+    """Where all columns have one noise less is computed; a column that differs by nothing to speak of
+    takes the other way."""
+    params, sums = made(7)
+    same = replace(params, noise=np.full_like(params.noise, 0.7))
+    other = replace(same, noise=same.noise * (1 + 1e-15 * np.arange(5)))
+    assert len(np.unique(other.noise)) > 1
+    one, each = solved(same, sums, family), solved(other, sums, family)
+    np.testing.assert_allclose(one.mean, each.mean, rtol=1e-11)
+    np.testing.assert_allclose(dictionary.precision_gram(one), dictionary.precision_gram(each), rtol=1e-11)
+
+
 def test_structured_is_at_least_as_high():
     """The part of the bound that depends on q(A), for both families (vibp 9.2)."""
     params, sums = made(3)

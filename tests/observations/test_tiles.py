@@ -1,5 +1,7 @@
 """A pass over a chunk: tiles of any size give the same answer, products are what they say."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,26 @@ def test_tile_size_does_not_matter(weights, missing, rule, monkeypatch):
     for other in found[1:]:
         for name, value in found[0].items():
             np.testing.assert_allclose(other[name], value, rtol=1e-11, atol=1e-11, err_msg=name)
+
+
+def test_sums_are_kept_by_nobody_else():
+    """Products of tiles go through one table of each thread: no sum may be a view of it, and threads
+    do not get in each other's way."""
+    case = Case()
+    alg, chunks = algorithm(case), chunked(problem(8, 600, 7)[0], None, [300, 300])
+    params = random_params(case, alg, chunks, 8)
+    states = [random_state(case, params, chunk, 8) for chunk in chunks]
+
+    def cross(i):
+        return alg.local(chunks[i], states[i], params, Draws(0).at(1))[1].observation.cross
+
+    alone = [cross(0).copy(), cross(1).copy()]
+    one, other = cross(0), cross(1)
+    assert not np.shares_memory(one, other)
+    np.testing.assert_array_equal(one, alone[0])
+    with ThreadPoolExecutor(4) as pool:
+        for i, found in enumerate(pool.map(cross, [0, 1] * 40)):
+            np.testing.assert_array_equal(found, alone[i % 2])
 
 
 def test_run_grams():
