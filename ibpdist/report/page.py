@@ -43,8 +43,19 @@ def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
         import ibpdist
 
         campaign = ibpdist.open_campaign(run)
-        return Facts(run, campaign.best(), campaign, _logs(run), image)
+        return Facts(run, campaign.best(), campaign, _logs(run), image, _stability(campaign))
     return Facts(run, open_result(run), logs=_logs(run), image=image)
+
+
+def _stability(campaign: Any) -> Any:
+    """Of the features of the best fit over the finished restarts of its kind; None with fewer than two."""
+    from ibpdist.evaluate import consensus
+
+    fits = campaign.restarts()
+    if len(fits) < 2:
+        return None
+    found = {fit.labels["restart"]: campaign.open(fit) for fit in fits}
+    return consensus.stability(consensus.aligned(found, campaign.best_fit().labels["restart"]))
 
 
 def page(facts: Facts, sections: tuple[Section, ...] = SECTIONS) -> Html:

@@ -161,7 +161,7 @@ def tick_decimals(values: Sequence[float]) -> int:
     if len(values) < 2:
         return 1
     step = values[1] - values[0]
-    return next((d for d in range(9) if math.isclose(step, round(step, d), rel_tol=1e-6)), 9)
+    return next((d for d in range(9) if math.isclose(step, round(step, d), rel_tol=1e-3)), 9)
 
 
 def thinned(points: Sequence[Point]) -> Sequence[Point]:

@@ -40,8 +40,10 @@ class Facts:
 
     result: the tree of the fit that is shown (xarray DataTree as `open_result` gives it).
     campaign: what `open_campaign` gives, or None.
-    logs: the events of each start of a single run.
+    logs: the events of each start of a single run, or those of a campaign.
     image: (height, width) when the columns of a row are the pixels of an image.
+    stability: of the active features of the result over the restarts of a campaign (xarray Dataset as
+    `consensus.stability` makes it), None with fewer than two.
     """
 
     def __init__(
@@ -51,19 +53,16 @@ class Facts:
         campaign: Any = None,
         logs: Sequence[Sequence[Event]] = (),
         image: tuple[int, int] | None = None,
+        stability: Any = None,
     ) -> None:
         self.path, self.result, self.campaign, self.logs = path, result, campaign, logs
-        self.attrs: Mapping[str, Any] = result.attrs
+        self.stability, self.attrs = stability, result.attrs
         self.image = image_of(result) if image is None else checked(result, image)
         self._known: dict[str, tuple[tuple[str, ...], Values]] = {}
 
     @cached_property
     def summary(self) -> Any:
         return None if self.campaign is None else self.campaign.summary
-
-    @cached_property
-    def stability(self) -> Any:
-        return None if self.campaign is None else self.campaign.stability()
 
     @cached_property
     def active(self) -> list[int]:

@@ -132,7 +132,7 @@ def _all(facts: Facts) -> Html:
         for name in ("objective", "heldout", "active", "steps", "seconds")
         if facts.has(f"summary/{name}")
     ]
-    told = [name for name in ("status", "seed") if facts.has(f"summary/{name}")]
+    told = [name for name in ("status", "stop", "seed") if facts.has(f"summary/{name}")]
     lines = [_one(facts, dict(zip(dims, at, strict=True)), names, told) for at in every[:MOST]]
     caption = "Every fit: objective in nats, held-out score in nats per hidden cell, time in seconds."
     made = table(caption, ["fit", "start", *names, *told], lines)

@@ -65,8 +65,8 @@ def _room(facts: Facts) -> Iterator[Verdict]:
 
 
 def _starts(facts: Facts) -> Iterator[Verdict]:
-    """Of a single run."""
-    if facts.campaign is not None:
+    """Of a fit that no restarts of a campaign are compared with."""
+    if facts.stability is not None:
         return
     if not facts.has("restarts/objective"):
         yield OPEN, "One start was made. Whether another seed gives the same features is not known."
@@ -110,10 +110,8 @@ def _fits(facts: Facts) -> Iterator[Verdict]:
     objective = facts.values("summary/objective")
     lost = Number("summary/objective", float((objective != objective).sum()), of="missing")
     if lost.value:
-        yield (
-            DOUBT,
-            [lost.html(COUNT), " of the fits have no result; their status is in the table of all fits."],
-        )
+        verb = " fit has" if lost.value == 1 else " fits have"
+        yield DOUBT, [lost.html(COUNT), verb, " no result; the table of all fits says why."]
     tried = [int(k) for k in facts.summary["truncation"].values if str(k).isdigit()]
     if len(tried) > 1 and int(facts.attrs["truncation"]) == max(tried):
         yield DOUBT, "The best fit has the largest K that was tried: try larger ones."

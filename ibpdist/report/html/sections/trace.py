@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from ibpdist.report.html.charts import Chart, Curve
+from ibpdist.report.html.charts import COLOURS, Chart, Curve
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, figure, join, table, tag
 from ibpdist.report.html.numbers import COUNT, NATS, Number
@@ -18,25 +20,37 @@ APART = {"objective", "bound", "active", "magnitude", "trial", "move", "gain", "
 
 
 def body(facts: Facts) -> Html | None:
-    if not facts.has("trace/objective") or not len(facts.values("trace/objective")):
+    if not facts.has("trace/objective") or not facts.values("trace/objective").size:
         return None
     charts = [_objective(facts), _active(facts) if facts.has("trace/active") else None]
     return join(tag("div", charts, class_="charts"), _moves(facts), _terms(facts))
 
 
-def _curve(facts: Facts, name: str, words: str, colour: int) -> Curve:
+def _chains(facts: Facts) -> list[dict[str, int]]:
+    """Positions of the chains of a sampler; one of no dims for a fit that is none."""
+    objective = facts.result["trace"]["objective"]
+    return [{"chain": at} for at in range(objective.sizes["chain"])] if "chain" in objective.dims else [{}]
+
+
+def _curve(facts: Facts, name: str, words: str, colour: int) -> Iterator[Curve]:
+    """A curve, one for each of several chains."""
     steps = facts.result["trace"]["step"].values
-    made = [(float(step), facts.one(f"trace/{name}", step=at)) for at, step in enumerate(steps)]
-    return Curve(words, made, colour)
+    chains = _chains(facts)
+    for more, chain in enumerate(chains):
+        points = [
+            (float(step), facts.one(f"trace/{name}", step=at, **chain)) for at, step in enumerate(steps)
+        ]
+        said = f"{words}, chain {more}" if len(chains) > 1 else words
+        yield Curve(said, points, (colour + more) % COLOURS)
 
 
 def _objective(facts: Facts) -> Html | None:
-    curves = [_curve(facts, "objective", "objective", 0)]
-    if facts.has("trace/bound"):
-        bound = _curve(facts, "bound", "bound", 1)
-        curves += [bound] if bound.points != curves[0].points else []
+    curves = list(_curve(facts, "objective", "objective", 0))
+    if facts.has("trace/bound") and len(curves) == 1:
+        same = np.array_equal(facts.values("trace/bound"), facts.values("trace/objective"))
+        curves += [] if same else _curve(facts, "bound", "bound", 1)
     values = facts.values("trace/objective")
-    low = float(np.quantile(values, EARLY)) if len(values) > 1 / EARLY else None
+    low = float(np.quantile(values, EARLY)) if values.size > 1 / EARLY else None
     chart = Chart("The objective after each step", "step", "nats", NATS, curves, low=low)
     words = "The objective after each step, in nats. "
     cut = "The first steps lie below the frame." if low is not None and values.min() < low else None
@@ -44,15 +58,9 @@ def _objective(facts: Facts) -> Html | None:
 
 
 def _active(facts: Facts) -> Html | None:
-    chart = Chart(
-        "Active features after each step",
-        "step",
-        "features",
-        COUNT,
-        [_curve(facts, "active", "", 2)],
-        whole=True,
-    )
-    return figure("Active features after each step.", chart.html())
+    curves = list(_curve(facts, "active", "active features" if len(_chains(facts)) > 1 else "", 2))
+    chart = Chart("Active features after each step", "step", "features", COUNT, curves, whole=True)
+    return figure("Active features after each step.", chart.html(), chart.legend())
 
 
 def _moves(facts: Facts) -> Html | None:
@@ -76,10 +84,17 @@ def _moves(facts: Facts) -> Html | None:
 def _terms(facts: Facts) -> Html | None:
     names = [str(name) for name in facts.result["trace"].data_vars if name not in APART]
     names += [name for name in ("bound", "objective") if facts.has(f"trace/{name}")]
-    last = len(facts.values("trace/objective")) - 1
-    lines = [[name, facts.one(f"trace/{name}", step=last).html(NATS, unit=False)] for name in names]
-    made = table("Terms of the objective after the last step.", ["term", "nats"], lines)
+    chains, last = _chains(facts), len(facts.result["trace"]["step"]) - 1
+    lines = [[name, *(_term(facts, name, last, chain) for chain in chains)] for name in names]
+    head: list[Child] = ["term", "nats"]
+    if len(chains) > 1:
+        head = ["term", *(tag("span", f"chain {at}, nats", data_label="chain") for at in range(len(chains)))]
+    made = table("Terms of the objective after the last step.", head, lines)
     return tag("details", tag("summary", "What the objective is made of"), made)
+
+
+def _term(facts: Facts, name: str, step: int, chain: dict[str, int]) -> Html:
+    return facts.one(f"trace/{name}", step=step, **chain).html(NATS, unit=False)
 
 
 SECTION = Section("trace", "How the fit got there", body)

@@ -1,0 +1,136 @@
+"""The page of a real campaign: its summary, the best of its fits, and what other starts find."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ibpdist as ibp
+from ibpdist.errors import StorageError
+from ibpdist.evaluate import consensus
+from ibpdist.report.html.facts import Facts
+from ibpdist.report.page import page, read, report
+from tests.support import report_fits
+from tests.support.report_page import Page, Truth, same, written_right
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("campaign")
+    ibp.synthesise("images", made / "data.zarr", rows=160, noise=0.2, seed=3)
+    spec: dict[str, Any] = {
+        "data": str(made / "data.zarr"),
+        "system": ["lg-vi-infinite"],
+        "truncation": [2, 6],
+        "restarts": 3,
+        "seed": 4,
+        "steps": 60,
+        "holdout": 0.2,
+        "set": {"noise": ["one", "column"], "start": "random"},
+    }
+    ibp.sweep(spec, made / "run", serial=True)
+    return made / "run"
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Page:
+    return Page(report(folder).read_text("utf-8"))
+
+
+def test_every_number_is_that_of_the_summary_or_of_the_best_fit(folder: Path, found: Page) -> None:
+    campaign = ibp.open_campaign(folder)
+    facts = read(folder)
+    truth = Truth(campaign.best(), campaign.summary, facts.stability, facts.logs)
+    assert len(found.numbers) > 200
+    wrong = [
+        one.attributes
+        for one in found.numbers
+        if not same(float(one.attributes["data-value"]), truth.of(one))
+    ]
+    assert wrong == []
+    assert [one.text for one in found.numbers if one.tag == "span" and not written_right(one)] == []
+    assert found.naked == []
+    assert found.faults == []
+
+
+def test_every_fit_is_in_the_table(folder: Path, found: Page) -> None:
+    summary = ibp.open_campaign(folder).summary
+    listed = next(one for one in found.all("table") if one.children[0].text.startswith("Every fit"))
+    lines = [one for one in listed.children[-1].children if one.tag == "tr"]
+    assert len(lines) == summary["objective"].size == 12
+    shown = {
+        one.attributes["data-index"]: one.text for one in found.texts if "summary/seed" in str(one.attributes)
+    }
+    assert sorted(shown.values()) == sorted(map(str, summary["seed"].values.ravel()))
+
+
+def test_points_of_the_charts_are_all_fits(folder: Path, found: Page) -> None:
+    summary = ibp.open_campaign(folder).summary
+    for name in ("objective", "heldout", "active", "seconds"):
+        marks = [one for one in found.all("circle") if one.attributes["data-variable"] == f"summary/{name}"]
+        values = sorted(float(one.attributes["data-value"]) for one in marks)
+        np.testing.assert_allclose(values, np.sort(summary[name].values.ravel()))
+
+
+def test_stability_is_of_the_features_that_are_shown(folder: Path) -> None:
+    """The reference is the best fit by held-out score, which need not have the best objective."""
+    campaign = ibp.open_campaign(folder)
+    facts, best = read(folder), campaign.best_fit()
+    assert (
+        facts.stability["feature"].values.tolist()
+        == np.flatnonzero(campaign.best()["params"]["active"].values).tolist()
+    )
+    restarts = {fit.labels["restart"]: campaign.open(fit) for fit in campaign.restarts()}
+    expected = consensus.stability(consensus.aligned(restarts, best.labels["restart"]))
+    np.testing.assert_array_equal(facts.stability["stability"].values, expected["stability"].values)
+    own = expected["similarity"].sel(restart=best.labels["restart"]).values
+    np.testing.assert_allclose(own, 1.0)
+
+
+def test_the_score_of_the_answer_is_that_of_the_best_fit(folder: Path) -> None:
+    campaign, facts = ibp.open_campaign(folder), read(folder)
+    best = campaign.summary["heldout"].isel(facts.best_at).item()
+    assert best == np.nanmax(campaign.summary["heldout"].values)
+    assert float(campaign.best()["heldout"]["score"].sel(estimate="variance").values.ravel()[-1]) == best
+
+
+def test_one_restart_says_nothing_about_stability(folder: Path) -> None:
+    best = ibp.open_campaign(folder).best()
+    held = report_fits.campaign(best, restarts=1)
+    found = Page(page(Facts(folder, best, held)))
+    assert "stability" not in [one.attributes["id"] for one in found.all("section")]
+    assert any("One start was made" in one.text for one in found.all("li"))
+    assert found.naked == []
+
+
+def test_what_failed_is_told(folder: Path) -> None:
+    best = ibp.open_campaign(folder).best()
+    held = report_fits.campaign(best)
+    found = Page(page(Facts(folder, best, held, stability=held.stability())))
+    doubts = [one.text for one in found.all("li") if one.attributes.get("class") == "doubt"]
+    assert any("1 fit has no result; the table of all fits says why." in text for text in doubts)
+    told = [one.text for one in found.texts if one.attributes["data-variable"] == "summary/stop"]
+    assert "x.npy: </table><script>window.broken=1</script>" in told
+    assert len(told) == held.summary["objective"].size
+
+
+def test_a_best_truncation_at_the_edge_is_a_doubt(folder: Path) -> None:
+    best = ibp.open_campaign(folder).best()
+    held = report_fits.campaign(best)
+    for levels, doubt in (
+        ([2, 4, 6], best.attrs["truncation"] == 6),
+        ([2, 4, 99], False),
+        (["2", "6", "auto"], None),
+    ):
+        held.summary = held.summary.assign_coords(truncation=levels)
+        text = page(Facts(folder, best, held))
+        if doubt is not None:
+            assert ("the largest K that was tried" in text) is doubt
+
+
+def test_a_campaign_without_any_result_is_refused(tmp_path: Path, folder: Path) -> None:
+    """Its manifest alone."""
+    (tmp_path / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
+    with pytest.raises(StorageError, match="no fit has"):
+        report(tmp_path)
