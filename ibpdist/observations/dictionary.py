@@ -96,9 +96,20 @@ def draw(params: GaussianParams, rng: np.random.Generator) -> GaussianParams:
     for group in _groups(params):
         shrunk = np.sqrt(group.shrink)[:, group.level] * normals[:, group.columns]
         mean[:, group.columns] += group.basis @ shrunk
-    none = np.zeros_like(params.basis)
+    return known(params, mean, params.scale)
+
+
+def known(params: GaussianParams, mean: Float, scale: Float) -> GaussianParams:
+    """A dictionary (feature, column) known exactly, whatever features there were; variances as they were."""
+    groups, features = len(params.spectrum), len(mean)
     return replace(
-        params, mean=mean, basis=none, spectrum=np.zeros_like(params.spectrum), entropy=np.zeros(())
+        params,
+        mean=mean,
+        basis=np.zeros((groups, features, features)),
+        spectrum=np.zeros((groups, features)),
+        entropy=np.zeros(()),
+        scale=scale,
+        stretch=np.ones(features),
     )
 
 

@@ -47,6 +47,10 @@ class Weights(Protocol):
         """The sums when weights are divided by `stretch` (feature)."""
         ...
 
+    def surprise(self, w: Matrix) -> Matrix:
+        """-log p(w), of the shape of w."""
+        ...
+
     def score(self, sums: WeightSums) -> dict[str, float]:
         """Terms of the objective by name."""
         ...

@@ -46,6 +46,9 @@ class Normal:
         """KL(N(m/c, v/c^2) || N(0, 1)) less that of N(m, v)."""
         return WeightSums(cost=sums.cost + 0.5 * second * (stretch**-2.0 - 1) + on * np.log(stretch))
 
+    def surprise(self, w: Matrix) -> Matrix:
+        return np.asarray(0.5 * (w * w + respond.LOG_2PI))
+
     def score(self, sums: WeightSums) -> dict[str, float]:
         return {"weights": -float(sums.cost.sum())}
 

@@ -35,6 +35,9 @@ class Unit:
     def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
         return sums
 
+    def surprise(self, w: Matrix) -> Matrix:
+        return np.zeros_like(w)
+
     def score(self, sums: WeightSums) -> dict[str, float]:
         return {}
 

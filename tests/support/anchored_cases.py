@@ -1,0 +1,70 @@
+"""The anchored sampler as a transition of the joint law, on small problems."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ibpdist.algorithms.anchored import Anchored
+from ibpdist.algorithms.anchors import AnchoredState, Phase
+from ibpdist.data._base import Chunk
+from ibpdist.structs import combine, replace
+
+
+def cut(chunk, sizes):
+    """The chunk as chunks of these sizes."""
+    ends = np.cumsum(sizes)
+    return [
+        Chunk(i, a, chunk.x[a:b], None if chunk.observed is None else chunk.observed[a:b])
+        for i, (a, b) in enumerate(zip(ends - sizes, ends, strict=True))
+    ]
+
+
+def split(state, chunks):
+    """Row state of each chunk."""
+    return [
+        AnchoredState(
+            replace(
+                state, z=state.z[:, c.start : c.start + c.rows], w=state.w[:, c.start : c.start + c.rows]
+            ),
+            np.asarray(c.start),
+        )
+        for c in chunks
+    ]
+
+
+def step(alg, chunks, states, params, draws):
+    """One step of all chunks."""
+    made = [alg.local(c, state, params, draws) for c, state in zip(chunks, states, strict=True)]
+    sums = made[0][1]
+    for _, more in made[1:]:
+        sums = combine(sums, more)
+    return [state for state, _ in made], *alg.update(params, sums, draws)
+
+
+def after_flips(alg, now, draws):
+    """Parameters as a step of flips leaves them: births come next."""
+    scale = alg.observation.common_scale(now.observation, draws.generator("first scale"))
+    return replace(alg.begun(now), phase=np.asarray(int(Phase.BIRTHS)), scale=np.asarray(scale))
+
+
+def transition(alg, sizes):
+    """Both steps of a sweep, over chunks of these sizes."""
+
+    def both(chunk, now, state, draws):
+        chunks = cut(chunk, sizes)
+        states, params = split(state, chunks), after_flips(alg, now, draws)
+        for phase in (2 * draws.step, 2 * draws.step + 1):
+            states, params, _ = step(alg, chunks, states, params, draws.at(phase))
+        held = [s.now for s in states]
+        whole = replace(
+            held[0],
+            z=np.concatenate([s.z for s in held], axis=1),
+            w=np.concatenate([s.w for s in held], axis=1),
+        )
+        return params.now, whole
+
+    return both
+
+
+def anchored(joint, **settings):
+    return Anchored(joint.model(), **settings)
