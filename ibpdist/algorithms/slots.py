@@ -41,5 +41,6 @@ class Slotted:
 
 
 def widened(table: NDArray[Any], axes: tuple[int, ...], more: int) -> NDArray[Any]:
-    """A table with so many zeros after it along some axes."""
-    return np.pad(table, [(0, more if axis in axes else 0) for axis in range(table.ndim)])
+    """A table in C order with so many zeros after it along some axes; the order decides what is compiled."""
+    wider = np.pad(table, [(0, more if axis in axes else 0) for axis in range(table.ndim)])
+    return np.ascontiguousarray(wider)

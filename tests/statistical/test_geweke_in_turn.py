@@ -1,0 +1,80 @@
+"""Samplers that take rows in turn are exact: Geweke joint tests, and samplers that are wrong on purpose."""
+
+import numpy as np
+import pytest
+
+from tests.support.geweke import Joint
+from tests.support.joint_infinite import Finite, Infinite, same_priors, scores, worst
+from tests.support.turns import ONE_LESS, TURNS, DroppedFirst, over_all, transition
+
+PASS, CAUGHT = 4.0, 6.0
+CHAINS, STEPS = 2000, 5
+
+
+def scattered():
+    """Every column has its own pattern, one row sees nothing."""
+    mask = np.ones((5, 3), bool)
+    mask[1::2, 2], mask[0, 0], mask[4] = False, False, False
+    return mask
+
+
+def finite(**settings):
+    return Finite(Joint(rows=5, **settings))
+
+
+SYSTEMS = {
+    "infinite fixed": Infinite(noise=0.5, scale=1.3, mass=1.5),
+    "infinite sharp": Infinite(noise=0.1, scale=1.0, mass=2.0),
+    "infinite learned": Infinite(),
+    "infinite as it is": Infinite(floor=1e-3),
+    "infinite masked": Infinite(mask=scattered(), mass=2.0),
+    "finite fixed": finite(noise=0.5, scale=1.5, mass=2.0),
+    "finite learned": finite(floor=1.0),
+    "finite masked": finite(mask=scattered(), floor=1.0),
+}
+COLUMN_NOISE = Infinite(noise="column", mask=scattered(), mass=2.0)
+CASES = [(turn, name) for turn in TURNS for name in SYSTEMS]
+
+
+def run(joint, turn, chains, monkeypatch, steps=STEPS):
+    same_priors(joint, monkeypatch)
+    return worst(scores(joint, transition(joint, turn), chains, steps, seed=5))
+
+
+@pytest.mark.parametrize(
+    ("turn", "name"),
+    [("collapsed", "infinite sharp"), ("uncollapsed", "infinite masked"), ("collapsed", "finite learned")],
+)
+def test_sampler_in_short(turn, name, monkeypatch):
+    """A few hundred chains: catches gross faults every day."""
+    said, size = run(SYSTEMS[name], TURNS[turn], 250, monkeypatch, steps=4)
+    assert size < PASS, said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("turn", "name"), CASES)
+def test_sampler(turn, name, monkeypatch):
+    said, size = run(SYSTEMS[name], TURNS[turn], CHAINS, monkeypatch)
+    assert size < PASS, said
+
+
+@pytest.mark.slow
+def test_noise_of_each_column(monkeypatch):
+    said, size = run(COLUMN_NOISE, TURNS["uncollapsed"], CHAINS, monkeypatch)
+    assert size < PASS, said
+
+
+# --- wrong on purpose, caught at the length at which the right one passes ---
+
+WRONG = [
+    (ONE_LESS, "infinite fixed"),
+    (over_all(2.0, 3), "finite fixed"),
+    (DroppedFirst(), "infinite sharp"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("turn", "name"), WRONG, ids=["one row less", "over all", "dropped first"])
+def test_a_wrong_sampler_is_caught(turn, name, monkeypatch):
+    _, size = run(SYSTEMS[name], turn, CHAINS, monkeypatch)
+    assert size > CAUGHT

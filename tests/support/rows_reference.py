@@ -1,0 +1,128 @@
+"""Rows in turn as the report has them (vibp 5.2, 5.3): scalar loops, all from its definition at every flip.
+
+Slots are those of the compiled tables, so that the same uniforms reach the same entries: a feature that
+goes leaves its slot to the last one, a new one takes the next slot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+MOST = 40
+"""Numbers of own features that are looked at."""
+
+
+def log_marginal(x, z, noise, scale):
+    """log p(X | Z), the dictionary integrated out (vibp 1, E5); z (row, feature)."""
+    rows, columns = x.shape
+    features = z.shape[1]
+    ridge = z.T @ z + noise / scale * np.eye(features)
+    left = x - z @ np.linalg.solve(ridge, z.T @ x)
+    total = -0.5 * rows * columns * np.log(2 * np.pi) - 0.5 * (rows - features) * columns * np.log(noise)
+    total -= 0.5 * features * columns * np.log(scale) + 0.5 * columns * np.linalg.slogdet(ridge)[1]
+    return total - 0.5 * np.trace(x.T @ left) / noise
+
+
+def prior_odds(law, others):
+    return np.log((others + law.share) / (law.rows - others))
+
+
+def chosen(logs, uniform):
+    """The number whose share of the whole the uniform falls into."""
+    return int(np.searchsorted(np.cumsum(np.exp(logs - logsumexp(logs))), uniform))
+
+
+def poisson_logs(rate):
+    k = np.arange(MOST)
+    return k * np.log(rate) - gammaln(k + 1)
+
+
+def renumbered(z, own, n, number):
+    """z (row, slot) with `number` features of row n alone in place of the slots `own`."""
+    z = z.copy()
+    for k in own[number:][::-1]:
+        z[:, k] = z[:, -1]
+        z = z[:, :-1]
+    new = np.zeros((len(z), max(number - len(own), 0)))
+    new[n] = 1
+    return np.concatenate([z, new], axis=1)
+
+
+def collapsed_sweep(x, z, law, logits, births):
+    """z (row, slot) after a sweep."""
+    z = z.copy()
+    for n in range(len(x)):
+        own = []
+        for k in range(z.shape[1]):
+            others = z[:, k].sum() - z[n, k]
+            if others + law.share == 0:
+                own.append(k)
+                continue
+            logs = []
+            for value in (0.0, 1.0):
+                z[n, k] = value
+                logs.append(log_marginal(x, z, law.noise, law.scale))
+            z[n, k] = float(logits[n, k] < prior_odds(law, others) + logs[1] - logs[0])
+        if law.rate:
+            tables = [renumbered(z, own, n, number) for number in range(MOST)]
+            logs = poisson_logs(law.rate) + [log_marginal(x, t, law.noise, law.scale) for t in tables]
+            z = tables[chosen(logs, births[n])]
+    return z
+
+
+def uncollapsed_sweep(x, seen, z, mean, noise, law, logits, births, normal):
+    """(z (row, slot), dictionary (slot, column)) after a sweep; noise (column), normal(row, place)."""
+    z, mean = z.copy(), mean.copy()
+    for n in range(len(x)):
+        own = [k for k in range(z.shape[1]) if z[:, k].sum() - z[n, k] + law.share == 0]
+        shared = [k for k in range(z.shape[1]) if k not in own]
+        cells = np.flatnonzero(seen[n])
+        for k in shared:
+            logs, others = [], z[:, k].sum() - z[n, k]
+            for value in (0.0, 1.0):
+                z[n, k] = value
+                left = x[n] - z[n, shared] @ mean[shared]
+                logs.append(log_normal(left[cells], noise[cells] + len(own) * law.scale))
+            z[n, k] = float(logits[n, k] < prior_odds(law, others) + logs[1] - logs[0])
+        if law.rate:
+            left = x[n] - z[n, shared] @ mean[shared]
+            fits = [log_normal(left[cells], noise[cells] + k * law.scale) for k in range(MOST)]
+            number = chosen(poisson_logs(law.rate) + fits, births[n])
+            kept = renumbered(z, own, n, number)
+            mean = carried(z, mean, own, kept.shape[1], number)
+            z = kept
+            new = [k for k in range(z.shape[1]) if z[n, k] and z[:, k].sum() == 1]
+            if number:
+                mean[new] = look_of_own(
+                    number, left, seen[n], noise, law.scale, lambda at, n=n: normal(n, at)
+                )
+    return z, mean
+
+
+def carried(z, mean, own, slots, number):
+    """The dictionary in the slots of `renumbered`; rows of new features are zero."""
+    for k in own[number:][::-1]:
+        mean = mean.copy()
+        mean[k] = mean[-1]
+        mean = mean[:-1]
+    return np.concatenate([mean, np.zeros((slots - len(mean), mean.shape[1]))])
+
+
+def look_of_own(number, left, seen, noise, scale, normal):
+    """(feature, column) draws of what a row's own features look like: the report's matrix expression, with
+    the symmetric root of the covariance."""
+    made = np.zeros((number, len(left)))
+    one = np.ones((number, 1))
+    for d in range(len(left)):
+        precision = np.eye(number) / scale + seen[d] * one @ one.T / noise[d]
+        covariance = np.linalg.inv(precision)
+        middle = covariance @ one[:, 0] * seen[d] * left[d] / noise[d]
+        values, vectors = np.linalg.eigh(covariance)
+        root = vectors @ np.diag(np.sqrt(values)) @ vectors.T
+        made[:, d] = middle + root @ np.array([normal(k * len(left) + d) for k in range(number)])
+    return made
+
+
+def log_normal(values, variances):
+    return -0.5 * (np.log(2 * np.pi * variances) + values**2 / variances).sum()

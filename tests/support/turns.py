@@ -1,0 +1,84 @@
+"""Samplers that take rows in turn, as tests need them: transitions, and turns that are wrong on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ibpdist.algorithms.collapsed import Collapsed, CollapsedTable, completed
+from ibpdist.algorithms.in_turn import InTurn
+from ibpdist.algorithms.sequential import Chain
+from ibpdist.algorithms.uncollapsed import Uncollapsed
+
+TURNS = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed()}
+
+
+def transition(joint, turn, features=3):
+    """A sweep of a sampler as a transition (tests/support/joint_infinite.py)."""
+    sampler = InTurn(joint.model(), turn, features)
+
+    def step(chunk, params, state, draws):
+        chain, _ = sampler.sweep(chunk, Chain(params, state), draws)
+        return chain.params, chain.state
+
+    return step
+
+
+def planted(rows=30, columns=6, features=3, noise=0.3, seed=0):
+    """x (row, column) and z (feature, row)."""
+    rng = np.random.default_rng(seed)
+    z = (rng.random((features, rows)) < 0.4).astype(float)
+    x = z.T @ rng.normal(size=(features, columns)) + np.sqrt(noise) * rng.normal(size=(rows, columns))
+    return x, z
+
+
+@dataclass(frozen=True)
+class OtherOdds:
+    """Prior odds over `rows` in place of N: a function of the law."""
+
+    turn: object
+    rows: object
+
+    def check(self, observation):
+        self.turn.check(observation)
+
+    def table(self, data, state, given):
+        law = given.law._replace(rows=float(self.rows(given.law)))
+        return self.turn.table(data, state, replace(given, law=law))
+
+
+ONE_LESS = OtherOdds(Collapsed(), lambda law: law.rows - 1)
+"""m / (N - 1), as printed (vibp E3)."""
+
+
+def over_all(mass, features):
+    """(m + mass / K) / (N - 1 + mass), as printed (vibp E4)."""
+    return OtherOdds(Collapsed(), lambda law: law.rows - 1 + mass - mass / features)
+
+
+@dataclass(frozen=True)
+class DroppedFirst:
+    """Features of a row alone are gone before its shared entries move (nsfa 5.2)."""
+
+    def check(self, observation):
+        Collapsed().check(observation)
+
+    def table(self, data, state, given):
+        x = completed(data, state, given.params.observation, given.draws)
+        return DroppingTable(x, state.z.astype(float), state.ids, given.law, given.first)
+
+
+class DroppingTable(CollapsedTable):
+    """One row at a time, its own features taken away first."""
+
+    def advance(self, first, logits, births):
+        size = self.features
+        z = self.z[:, :size].T.astype(float)
+        kept = (z.sum(axis=1) - z[:, first]) > 0
+        CollapsedTable.__init__(
+            self, self.x, z[kept], self.ids[:size][kept], self.law, int(self.tables.sizes[1])
+        )
+        self.renew()
+        wide = np.pad(logits[:1], ((0, 0), (0, max(self.ids.size - logits.shape[1], 0))))
+        return super().advance(first, wide, births[:1])
