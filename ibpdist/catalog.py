@@ -68,6 +68,11 @@ SYSTEMS: Mapping[str, System] = _table(
     ("fa-vi-infinite-hard", "ascent", "stick_breaking", "normal", HARD, "hard assignment of factors"),
     ("lg-gibbs-finite", "gibbs", "beta_bernoulli", "unit", DRAW, "exact sampler, K features"),
     ("fa-gibbs-finite", "gibbs", "beta_bernoulli", "normal", DRAW, "exact sampler, K factors"),
+    ("lg-collapsed-finite", "collapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, K features"),
+    ("lg-collapsed-infinite", "collapsed", "buffet", "unit", DRAW, "rows in turn, unknown number"),
+    ("lg-uncollapsed-finite", "uncollapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, simpler"),
+    ("lg-uncollapsed-infinite", "uncollapsed", "buffet", "unit", DRAW, "rows in turn, simpler"),
+    ("lg-particle", "particle", "buffet", "unit", DRAW, "particle filter, a baseline"),
 )
 
 
@@ -99,7 +104,7 @@ def entries(system: str, settings: Mapping[str, object]) -> int:
     """Numbers that a row keeps for each feature: z, and w where there are weights; twice as many while a
     move is tried, since rows can go back."""
     row = find(system)
-    moves = settings.get("moves", True) and row.rules.z is not Rule.DRAW
+    moves = settings.get("moves", True) and not row.sampler
     each = 2 if _weights()[row.weights].keeps else 1
     return each * (2 if moves else 1)
 
@@ -151,9 +156,10 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 def _priors() -> dict[str, Any]:
     from ibpdist.priors.always import Always
     from ibpdist.priors.beta_bernoulli import BetaBernoulli
+    from ibpdist.priors.buffet import Buffet
     from ibpdist.priors.stick_breaking import StickBreaking
 
-    return {axis.name: axis for axis in (BetaBernoulli, StickBreaking, Always)}
+    return {axis.name: axis for axis in (BetaBernoulli, StickBreaking, Always, Buffet)}
 
 
 def _weights() -> dict[str, Any]:

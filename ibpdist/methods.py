@@ -77,12 +77,56 @@ def _gibbs(model: Model, asked: Asked) -> Any:
     return Coordinate(model, asked.features, asked.inner, asked.start("random", starts()))
 
 
+def _in_turn(turn: str) -> Callable[[Model, Asked], Any]:
+    """Rows one after the other; `auto` begins where a variational fit ends."""
+
+    def make(model: Model, asked: Asked) -> Any:
+        from ibpdist.algorithms.collapsed import Collapsed
+        from ibpdist.algorithms.in_turn import Coins, Empty, InTurn
+        from ibpdist.algorithms.prefit import Prefit
+        from ibpdist.algorithms.uncollapsed import Uncollapsed
+
+        turns: dict[str, Any] = {"collapsed": Collapsed, "uncollapsed": Uncollapsed}
+        begins = {"fit": Coins, "random": Coins, "empty": Empty}
+        begin = asked.start("fit", begins)
+        sampler = InTurn(model, turns[turn](), asked.features, begin)
+        if asked.settings.get("start", "auto") not in ("auto", "fit"):
+            return sampler
+        return Prefit(sampler, variational(model, asked))
+
+    return make
+
+
+def _particle(model: Model, asked: Asked) -> Any:
+    """All rows once, by many particles."""
+    from ibpdist.algorithms.particle import Particles
+
+    return Particles(model, asked.count("particles", 50))
+
+
 METHODS: Mapping[str, Method] = {
     "ascent": Method(("start", "moves", "anneal"), _ascent),
     "gibbs": Method(("start",), _gibbs),
+    "collapsed": Method(("start",), _in_turn("collapsed")),
+    "uncollapsed": Method(("start",), _in_turn("uncollapsed")),
+    "particle": Method(("particles",), _particle),
 }
 IN_TURN = ("collapsed", "uncollapsed", "particle")
 """Methods that take the rows one after the other."""
+
+
+def variational(model: Model, asked: Asked) -> Any:
+    """The fit that a sampler of this model begins with: of the same observation and weights."""
+    from ibpdist.model import Model
+    from ibpdist.priors.beta_bernoulli import BetaBernoulli
+    from ibpdist.priors.stick_breaking import StickBreaking
+
+    mass = model.prior.mass  # type: ignore[attr-defined]  # all priors that are sampled have one
+    prior = StickBreaking(mass) if model.prior.name == "buffet" else BetaBernoulli(mass)
+    plain = {name: value for name, value in asked.settings.items() if name != "start"}
+    return _ascent(
+        Model(prior, model.weights, model.observation), Asked(asked.features, asked.inner, 0, plain)
+    )
 
 
 def starts() -> dict[str, Any]:

@@ -83,9 +83,11 @@ class Member:
 
 @dataclass(frozen=True)
 class Batch:
-    """Fits of the same data, whose observations need the same facts of them."""
+    """Fits of the same data, whose observations need the same facts of them. With `isolate` one that fails
+    is set aside; chains of one sampler are no result without it."""
 
     members: tuple[Member, ...]
+    isolate: bool = True
 
     def survey(self, chunk: Chunk) -> Any:
         return self.members[0].algorithm.survey(chunk)
@@ -114,7 +116,7 @@ class Batch:
                 params = member.algorithm.init(survey, member.draws(draws), _own(i, known))
                 made.append(running(params))
             except Exception as error:  # noqa: BLE001  (a member fails alone)
-                made.append(_failed(NOTHING, 0, _sentence(error)))
+                made.append(_failed(NOTHING, 0, self._aside(error)))
         return Members(tuple(made))
 
     def adopt(self, params: Any, survey: Any) -> Members:
@@ -157,7 +159,7 @@ class Batch:
         try:
             found = member.algorithm.ask(survey, own, member.draws(draws))
         except Exception as error:  # noqa: BLE001  (a member fails alone)
-            return Left(_letters(_sentence(error)))
+            return Left(_letters(self._aside(error)))
         return NOTHING if found is None else found
 
     def _updated(
@@ -168,7 +170,15 @@ class Batch:
             params, trace = member.algorithm.update(one.params, sums, member.draws(draws))
             return member.after(one, Snapshot(draws.step, params, trace)), trace
         except Exception as error:  # noqa: BLE001  (a member fails alone)
-            return _failed(one.params, draws.step, _sentence(error)), {}
+            return _failed(one.params, draws.step, self._aside(error)), {}
+
+    def _aside(self, error: Exception) -> str:
+        """Why a member is set aside, in a sentence; raises where none is."""
+        if not self.isolate:
+            raise error
+        return (
+            str(error) if isinstance(error, IbpError) else f"{type(error).__name__}: {error}; this is a bug"
+        )
 
 
 def terms_of(member: int, terms: Mapping[str, float]) -> dict[str, float]:
@@ -220,10 +230,6 @@ def _ended(one: MemberParams, step: int, stop: Stop) -> MemberParams:
 
 def _failed(params: Any, step: int, sentence: str) -> MemberParams:
     return _ended(running(params), step, Stop(FAILED, sentence))
-
-
-def _sentence(error: Exception) -> str:
-    return str(error) if isinstance(error, IbpError) else f"{type(error).__name__}: {error}; this is a bug"
 
 
 def _letters(text: str) -> Array:

@@ -56,7 +56,7 @@ class Particles:
             raise UsageError("a particle filter draws from the buffet with unit weights")
         for name, axis in (("noise", "observation"), ("scale", "observation"), ("mass", "prior")):
             if isinstance(found := getattr(getattr(self.model, axis), name), str):
-                raise UsageError(f"{name} is {found}: a particle filter needs a number; set {name} to one")
+                raise UsageError(f"{name} is {found}: a particle filter does not learn it; set a number")
 
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         """Nobody has anything."""

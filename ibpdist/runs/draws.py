@@ -121,9 +121,9 @@ class Keeper:
 def read(folder: Path) -> Iterator[tuple[int, int, Drawn]]:
     """(step, chain, draw) of all that were kept, in order of the steps."""
     for path in sorted(folder.glob("*.rec")):
-        for name in records.names(path):
+        for name, drawn in records.read_all(path):
             step, _, chain = name.partition("/")
-            yield int(step), int(chain), records.read(path, name)
+            yield int(step), int(chain), drawn
 
 
 def places(folder: Path) -> int:

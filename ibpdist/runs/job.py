@@ -109,7 +109,7 @@ def job_on(spec: FitSpec, data: Source) -> Job:
     if system.in_turn:
         return SamplerJob(spec, Chains.of(one, spec.seed, spec.chains, rules, spec.inner), data)
     members = [Member(one, spec.seed, chain, rules) for chain in range(spec.chains)]
-    return SamplerJob(spec, Batch(tuple(members)), data)
+    return SamplerJob(spec, Batch(tuple(members), isolate=False), data)
 
 
 def check(spec: FitSpec) -> None:

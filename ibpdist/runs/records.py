@@ -55,6 +55,14 @@ def read(path: Path, name: str) -> Any:
         return _decode(path, file, header[name])
 
 
+def read_all(path: Path) -> Iterator[tuple[str, Any]]:
+    """Every record of a file with its name, one after the other."""
+    with _open(path) as file:
+        header, _ = _header(path, file)
+        for name, entry in header.items():
+            yield name, _decode(path, file, entry)
+
+
 def check(path: Path) -> str:
     """Read all of a file; returns its hash, or raises a StorageError that says what is wrong."""
     with _open(path) as file:

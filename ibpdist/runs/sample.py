@@ -17,10 +17,9 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.algorithms._base import Parallel, Params
-from ibpdist.algorithms.batch import FAILED, terms_of
+from ibpdist.algorithms.batch import terms_of
 from ibpdist.algorithms.sweeps import Snapshot
 from ibpdist.engine._base import Engine
-from ibpdist.errors import UsageError
 from ibpdist.evaluate.diagnostics import diagnostics
 from ibpdist.runs import draws, records, result
 from ibpdist.runs.directory import RunDirectory
@@ -47,7 +46,6 @@ def sample(
     keeper = draws.Keeper(run.path / "draws", plan, views, rows=entries <= draws.ROWS_KEPT)
     with records.storage_errors(run.path):
         ended = to_end(run, job, engine, progress, first, keeper)
-        _refuse_failed(ended)
         _write(run, job, views[0], plan, ended)
         run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
         draws.remove(keeper.folder)
@@ -99,10 +97,3 @@ def _scalars(drawn: draws.Drawn) -> dict[str, float]:
 def _traces(terms: Sequence[Mapping[int, Mapping[str, float]]]) -> xr.Dataset:
     parts = [result.trace(chain) for chain in terms]
     return xr.concat(parts, dim="chain").assign_coords(chain=np.arange(len(parts)))
-
-
-def _refuse_failed(ended: Ended) -> None:
-    """A chain that failed says why; the others are not a result without it."""
-    for chain, member in enumerate(ended.last.params.members):
-        if member.stop.word == FAILED:
-            raise UsageError(f"chain {chain} failed: {member.stop.reason}")

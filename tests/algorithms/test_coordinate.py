@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from ibpdist.algorithms.coordinate import ACTIVE, Coordinate, align, by_prevalence
 from ibpdist.algorithms.params import OFF, orphans
-from ibpdist.catalog import SYSTEMS
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -18,6 +17,7 @@ from ibpdist.observations import dictionary
 from ibpdist.observations._base import RowState
 from ibpdist.structs import pack, replace
 from tests.support.model_cases import (
+    AT_ONCE,
     Case,
     algorithm,
     begin,
@@ -342,7 +342,7 @@ def test_settings_below_one_are_refused():
 # --- odd data, every system ---
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", AT_ONCE)
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("noise", ["one", "column"])
 def test_odd_data_are_finite(system, name, noise):
@@ -358,7 +358,7 @@ def test_odd_data_are_finite(system, name, noise):
         assert (params.observation.scale > 0).all()
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("system", AT_ONCE)
 def test_rows_and_columns_never_seen(system):
     x, observed = problem(4, 7, 3, "masked")
     observed[:, 1], observed[3] = False, False

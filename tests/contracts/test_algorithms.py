@@ -5,12 +5,23 @@ import json
 import numpy as np
 import pytest
 
-from ibpdist.catalog import SYSTEMS, build
+from ibpdist.catalog import build
 from ibpdist.draws import Draws
 from ibpdist.structs import combine, is_struct, pack, unpack
-from tests.support.model_cases import begin, chunked, fit, objectives, plain, problem, survey, sweep, terms_of
+from tests.support.model_cases import (
+    AT_ONCE,
+    begin,
+    chunked,
+    fit,
+    objectives,
+    plain,
+    problem,
+    survey,
+    sweep,
+    terms_of,
+)
 
-every = pytest.mark.parametrize("system", SYSTEMS)
+every = pytest.mark.parametrize("system", AT_ONCE)
 FEATURES, SIZES = 3, [5, 2, 6]
 
 

@@ -122,6 +122,11 @@ def initial(alg, chunks, draws):
     return begun(alg, survey(alg, chunks), draws, answer)
 
 
+AT_ONCE = [name for name, row in SYSTEMS.items() if row.method in ("ascent", "gibbs")]
+"""Systems that keep their features, and take all rows at once."""
+ASCENT = [name for name, row in SYSTEMS.items() if not row.sampler]
+
+
 def plain(system, features, inner=1, settings=None):
     """A system from a random start, without moves."""
     still = {"start": "random"} if SYSTEMS[system].sampler else {"start": "random", "moves": False}
@@ -152,9 +157,12 @@ def fit(alg, chunks, steps, seed=1):
     return params, states, sums, traces
 
 
+BESIDE = ("objective", "bound", "active", "magnitude", "entries", "singletons")
+
+
 def terms_of(trace):
     """The terms of the objective in a trace, without what is made of them or beside them."""
-    return {name: v for name, v in trace.items() if name not in ("objective", "bound", "active", "magnitude")}
+    return {name: value for name, value in trace.items() if name not in BESIDE}
 
 
 def objectives(traces):
