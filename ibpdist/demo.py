@@ -11,6 +11,7 @@ import numpy as np
 
 from ibpdist.errors import OutputInUse
 from ibpdist.report.plots import Strip, draw_strips
+from ibpdist.words import OVERWRITE
 
 if TYPE_CHECKING:
     from ibpdist.data.store import Dataset
@@ -66,7 +67,7 @@ def demo(
 def _folder(directory: str | Path | None, overwrite: bool) -> Path:
     folder = Path(directory or "ibpdist-demo")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not overwrite)):
-        raise OutputInUse(f"{folder}: exists already: choose another name or pass --overwrite")
+        raise OutputInUse(f"{folder}: exists already: choose another name or {OVERWRITE}")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+OVERWRITE = "pass --overwrite (in Python: overwrite=True)"
+
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun: 1 row, 2,000 rows."""

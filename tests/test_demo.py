@@ -41,7 +41,7 @@ def test_it_names_the_files_it_made(small, tmp_path):
 
 def test_what_exists_is_kept_unless_overwritten(small, tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(OutputInUse, match="exists already"):
+    with pytest.raises(OutputInUse, match="exists already: choose another name or pass --overwrite"):
         demo(tmp_path, serial=True, say=lambda line: None)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     demo(tmp_path / "shown", serial=True, say=lambda line: None)

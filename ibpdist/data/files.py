@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ibpdist.data.codec import TRAILER, crc32c
 from ibpdist.errors import OutputInUse, StorageError
+from ibpdist.words import OVERWRITE
 
 
 def file_sum(data: bytes) -> str:
@@ -61,7 +62,7 @@ def refuse_existing(target: Path, overwrite: bool, marker: str) -> None:
     if not os.path.lexists(target):
         return
     if not overwrite:
-        raise OutputInUse(f"{target}: exists already: choose another name or pass --overwrite")
+        raise OutputInUse(f"{target}: exists already: choose another name or {OVERWRITE}")
     if not (target / marker).exists():
         raise OutputInUse(f"{target}: is not a dataset and is not overwritten: remove it first")
 

@@ -29,6 +29,7 @@ from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
 from ibpdist.evaluate.sequential import closed, everywhere, sequential
 from ibpdist.progress import Count
 from ibpdist.runs import scores
+from ibpdist.words import counted
 
 ESTIMATES = ("plug_in", "variance")
 """Taking the mean of the dictionary for the dictionary, and with its variance under q."""
@@ -223,7 +224,7 @@ def summary(scored: xr.Dataset) -> str:
     lines = [
         f"held-out score: {_number(scored, 'variance')} nats per hidden cell",
         f"with the features taken as certain: {_number(scored, 'plug_in')}",
-        f"{cells:,} hidden cells in {rows:,} rows: {scored.attrs['protocol']}",
+        f"{counted(cells, 'hidden cell')} in {counted(rows, 'row')}: {scored.attrs['protocol']}",
         scored.attrs["method"],
     ]
     return "\n".join(lines)

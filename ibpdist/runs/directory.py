@@ -26,6 +26,7 @@ from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.events import Events
 from ibpdist.runs.history import RunHistory
 from ibpdist.runs.lock import Lock
+from ibpdist.words import OVERWRITE
 
 log = logging.getLogger("ibpdist")
 SCHEMA = 1
@@ -141,7 +142,7 @@ def _make_room(path: Path, overwrite: bool) -> None:
     if present - _BEGINNINGS and not is_run(path):
         raise OutputInUse(f"{path}: exists and is not a run; choose another place")
     if is_run(path) and not overwrite:
-        raise OutputInUse(f"{path}: exists already: resume it, choose another place or pass --overwrite")
+        raise OutputInUse(f"{path}: exists already: resume it, choose another place or {OVERWRITE}")
     (path / "run.json").unlink(missing_ok=True)  # first: what is left is then no run
     for entry in path.iterdir():
         if entry.name == "lock":

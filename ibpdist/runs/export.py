@@ -2,6 +2,7 @@
 
     DIR/params/NAME.csv   one file for each array of the parameters
     DIR/params/scalars.csv
+    DIR/diagnosis/...     the same of the diagnosis, where there is one
     DIR/rows/NAME.csv     a line for each row of the data, read and written chunk by chunk
     DIR/trace.csv         a line for each step, a column for each term
 
@@ -45,14 +46,19 @@ def export(
 
 
 def _write_all(result: xr.DataTree, into: Path, progress: Count | None) -> None:
-    params, rows = result["params"].to_dataset(), result["rows"].to_dataset()
-    _write(into / "params/scalars.csv", _scalars(params))
-    for name, values in params.data_vars.items():
-        if values.ndim:
-            _write(into / f"params/{name}.csv", _lines(values))
+    for group in ("params", "diagnosis"):
+        if group in result.children:
+            _write_group(into / group, result[group].to_dataset())
     _write(into / "trace.csv", _trace(result["trace"].to_dataset()))
-    for name, values in rows.data_vars.items():
+    for name, values in result["rows"].to_dataset().data_vars.items():
         _write(into / f"rows/{name}.csv", _lines(values, progress))
+
+
+def _write_group(into: Path, group: xr.Dataset) -> None:
+    _write(into / "scalars.csv", _scalars(group))
+    for name, values in group.data_vars.items():
+        if values.ndim:
+            _write(into / f"{name}.csv", _lines(values))
 
 
 def _write(path: Path, lines: Iterable[Line]) -> None:

@@ -212,6 +212,8 @@ def test_a_fit_is_scored_on_new_rows_close_to_the_truth(fitted):
     assert found.attrs["protocol"] == "even columns visible, the others hidden"
     text = summary(found)
     assert f"{100 * 18:,} hidden cells in 100 rows" in text
+    one = evaluate(result, new[:1], visible=np.arange(36) > 0)
+    assert "\n1 hidden cell in 1 row: " in summary(one)
     odd = evaluate(result, new, visible="odd")
     flags = evaluate(result, new, visible=np.arange(36) % 2 == 1)
     np.testing.assert_array_equal(odd.row_score, flags.row_score)

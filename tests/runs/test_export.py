@@ -108,6 +108,29 @@ def test_scalars_and_trace_lose_no_digit(exported: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_diagnosis_comes_along(tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cosine = RNG.random((FEATURES, FEATURES))
+    diagnosis = xr.Dataset(
+        {
+            "explained": ("feature", [0.5, 0.25, 1e-17]),
+            "cosine": (("feature", "feature_"), cosine),
+            "used_up": ((), True),
+        }
+    )
+    whole = xr.DataTree.from_dict({f"/{name}": node for name, node in tree.children.items()})
+    whole["diagnosis"] = xr.DataTree(diagnosis)
+    monkeypatch.setattr(module, "open_result", lambda run: whole)
+    paths = {path.relative_to(tmp_path).as_posix() for path in export("run", tmp_path / "csv")}
+    assert {f"csv/diagnosis/{name}.csv" for name in ("explained", "cosine", "scalars")} <= paths
+    assert len(paths) == 10
+    folder = tmp_path / "csv/diagnosis"
+    assert read(folder / "scalars.csv") == [["name", "value"], ["used_up", "True"]]
+    assert read(folder / "explained.csv")[-1] == ["2", "1e-17"]
+    head, *lines = read(folder / "cosine.csv")
+    assert head == ["feature", "feature_ 0", "feature_ 1", "feature_ 2"]
+    np.testing.assert_array_equal(np.array([line[1:] for line in lines], dtype=float), cosine)
+
+
 @pytest.mark.parametrize("cells", [1, 6, 7, 1000])
 def test_reading_in_parts_changes_nothing(
     cells: int, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
