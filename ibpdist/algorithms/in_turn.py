@@ -145,7 +145,7 @@ class InTurn:
     def start_from(
         self, data: Chunk, survey: Survey, params: ModelParams, state: RowState, draws: Draws
     ) -> Chain:
-        """Where another fit ended: coins with its chances, its variances and its mass."""
+        """Where another fit ended: coins with its chances, and its variances."""
         coins = draws.uniform("start", data.start, data.rows, len(state.ids))
         z, ids = (coins < state.z).astype(np.float64), np.asarray(state.ids)
         prior = self.model.prior.init(max(self.features, len(ids)), data.rows)

@@ -1,0 +1,133 @@
+"""Samplers that take rows in turn visit every z as often as the exact posterior says."""
+
+import numpy as np
+import pytest
+
+from ibpdist.algorithms.in_turn import InTurn
+from ibpdist.algorithms.particle import Particles
+from ibpdist.draws import Draws
+from tests.support import enumeration, enumeration_infinite
+from tests.support.geweke import Joint
+from tests.support.joint_infinite import Finite, Infinite
+from tests.support.turns import ONE_LESS, TURNS, DroppedFirst, over_all
+
+NOISE, SCALE, MASS = 0.4, 1.2, 1.1
+MASK = np.array([[1, 0], [1, 1], [0, 1]], bool)
+FEATURES = 2
+
+
+def problem(masked, infinite):
+    """(joint, x, mask)."""
+    mask = MASK if masked else np.ones((3, 2), bool)
+    x = np.where(mask, np.random.default_rng(8).normal(size=(3, 2)) * 1.4, 0.0)
+    settings = {"noise": NOISE, "scale": SCALE, "mass": MASS, "mask": MASK if masked else None}
+    shape = {"rows": 3, "columns": 2}
+    joint = (
+        Infinite(**settings, **shape) if infinite else Finite(Joint(**settings, **shape, features=FEATURES))
+    )
+    return joint, x, mask
+
+
+def visited(sampler, chunk, steps, seed=0):
+    """z (feature, row) of every step after a warm-up of a tenth."""
+    draws = Draws(seed)
+    chain = sampler.start(chunk, sampler.model.observation.survey(chunk), draws)
+    for step in range(1, steps + 1):
+        chain, _ = sampler.sweep(chunk, chain, draws.at(step))
+        if step > steps // 10:
+            yield chain.state.z
+
+
+def seen_and_exact(turn, masked, infinite, steps):
+    """Events of a chain (step, event), and their exact probabilities."""
+    joint, x, mask = problem(masked, infinite)
+    found = list(visited(InTurn(joint.model(), turn, FEATURES), joint.chunk(x), steps))
+    if not infinite:
+        tables, chance = enumeration.posterior(x, mask, NOISE, SCALE, MASS, FEATURES)
+        return enumeration.events(np.array([z.T for z in found])), chance @ enumeration.events(tables)
+    return infinite_events(found), infinite_chances(x, mask)
+
+
+def infinite_events(found):
+    facts = [enumeration_infinite.facts(z) for z in found]
+    return enumeration_infinite.events(*(np.array(part) for part in zip(*facts, strict=True)))
+
+
+def infinite_chances(x, mask):
+    common, features, alone, chance = enumeration_infinite.posterior(x, mask, NOISE, SCALE, MASS)
+    return chance @ enumeration_infinite.events(common, features, alone)
+
+
+def farthest(turn, masked, infinite, steps):
+    """Largest distance of a marginal from the exact one, in standard errors."""
+    seen, exact = seen_and_exact(turn, masked, infinite, steps)
+    usual = np.minimum(exact, 1 - exact) > 0.01
+    assert usual.sum() > 15
+    error = np.maximum(enumeration.batch_error(seen), 1e-4)
+    return np.abs((seen.mean(axis=0) - exact) / error)[usual].max()
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_exact_posterior_in_short(turn):
+    assert farthest(TURNS[turn], True, True, 1000) < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", TURNS)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("infinite", [False, True])
+def test_exact_posterior(turn, masked, infinite):
+    assert farthest(TURNS[turn], masked, infinite, 12_000) < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("turn", "infinite"), [(ONE_LESS, True), (over_all(MASS, FEATURES), False), (DroppedFirst(), True)]
+)
+def test_a_wrong_turn_is_caught(turn, infinite):
+    assert farthest(turn, False, infinite, 12_000) > 6
+
+
+def estimates(masked, particles, passes):
+    """Estimates of p(x) over p(x), and z, of many passes of a particle filter."""
+    joint, x, mask = problem(masked, True)
+    sampler, chunk = Particles(joint.model(), particles), joint.chunk(x)
+    chain = sampler.start(chunk, sampler.model.observation.survey(chunk), Draws(0))
+    exact, found, z = enumeration_infinite.evidence(x, mask, NOISE, SCALE, MASS), [], []
+    for step in range(1, passes + 1):
+        made, trace = sampler.sweep(chunk, chain, Draws(0, step))
+        found.append(np.exp(trace["objective"] - exact))
+        z.append(made.state.z)
+    return np.array(found), infinite_events(z), infinite_chances(x, mask)
+
+
+def check_particles(masked, particles, passes):
+    """The evidence has no bias, nor have events weighed by it."""
+    found, events, exact = estimates(masked, particles, passes)
+    error = found.std(ddof=1) / np.sqrt(passes)
+    assert abs(found.mean() - 1) < 4 * error
+    assert error < 0.1
+    weighed = found[:, None] * events
+    usual = np.minimum(exact, 1 - exact) > 0.02
+    spread = np.maximum(weighed.std(axis=0, ddof=1) / np.sqrt(passes), 1e-4)
+    assert np.abs((weighed.mean(axis=0) - exact) / spread)[usual].max() < 4.5
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_evidence_of_particles_in_short(masked):
+    check_particles(masked, 10, 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("particles", [1, 10, 50])
+def test_evidence_of_particles(masked, particles):
+    check_particles(masked, particles, 3000)
+
+
+@pytest.mark.slow
+def test_many_particles_draw_from_the_posterior():
+    _, events, exact = estimates(False, 500, 1500)
+    usual = np.minimum(exact, 1 - exact) > 0.02
+    error = np.sqrt(exact * (1 - exact) / len(events))[usual]
+    assert np.abs((events.mean(axis=0) - exact)[usual] / error).max() < 4.5
