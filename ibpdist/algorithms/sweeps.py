@@ -140,6 +140,16 @@ class StepLimit:
 
 
 @dataclass(frozen=True)
+class AllSteps:
+    """The steps that a chain was to make."""
+
+    steps: int
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        return None if now.step < self.steps else Stop("complete", f"made all of its {self.steps} steps")
+
+
+@dataclass(frozen=True)
 class Rising:
     """Guard against bugs: the objective is finite and, for a monotone algorithm, never falls.
 

@@ -21,6 +21,7 @@ Float = NDArray[np.float64]
 MIXED, ENOUGH, FEW = 1.01, 400.0, 4
 """The largest R-hat of chains that have mixed, the effective draws that are enough, and draws of a
 chain below which nothing can be said."""
+HOPELESS = 100.0
 TAIL = (0.05, 0.95)
 COLUMNS = ("mean", "sd", "mcse", "rhat", "ess_bulk", "ess_tail")
 
@@ -43,13 +44,18 @@ def remarks(found: xr.Dataset, chains: int) -> Iterator[str]:
     rhat = _worst(found, "rhat", largest=True)
     if rhat is not None and rhat[1] > MIXED:
         yield (
-            f"the chains have not mixed: R-hat of {rhat[0]} is {rhat[1]:.3g} (up to {MIXED} is good); "
+            f"the chains have not mixed: R-hat of {rhat[0]} is {said(rhat[1])} (up to {MIXED} is good); "
             "make more steps"
         )
     for name, words in (("ess_bulk", "the centre"), ("ess_tail", "the tails")):
         least = _worst(found, name, largest=False)
         if least is not None and least[1] < ENOUGH:
             yield (f"{least[1]:.0f} effective draws for {words} of {least[0]} ({ENOUGH:.0f} are enough)")
+
+
+def said(rhat: float) -> str:
+    """R-hat in digits that mean something."""
+    return "above 100" if rhat > HOPELESS else f"{rhat:.3f}"
 
 
 def _row(values: Float) -> list[float]:

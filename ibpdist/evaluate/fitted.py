@@ -11,6 +11,7 @@ import xarray as xr
 from ibpdist import catalog
 from ibpdist.data._base import Labels, Source
 from ibpdist.errors import InputError, UsageError
+from ibpdist.evaluate.averaged import predictors
 from ibpdist.evaluate.predict import Predictor, predictor
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ def predictor_of(result: xr.DataTree) -> Predictor:
     params = result["params"].to_dataset()
     named = {str(name): np.asarray(held.values) for name, held in params.variables.items()}
     return predictor(named, system.weights)
+
+
+def predictors_of(result: xr.DataTree) -> list[Predictor]:
+    """The predictor of a fit, or those of the draws of a sampler."""
+    if "draws" not in result.children:
+        return [predictor_of(result)]
+    return predictors(result, catalog.find(str(result.attrs["system"])).weights)
 
 
 def source_of(data: object, columns: int, labels: Labels | None = None) -> Source:

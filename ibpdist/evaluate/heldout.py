@@ -6,7 +6,7 @@ cells that the fit did not see are hidden, all others visible.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,10 @@ from ibpdist.data._base import Chunk, Source
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.data.synthetic import stored
 from ibpdist.errors import InputError, UsageError
+from ibpdist.evaluate.averaged import Averaged, Scores
 from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.exact import enumerable, exact
-from ibpdist.evaluate.fitted import Run, labels_of, predictor_of, result_of, source_of, spec_of
+from ibpdist.evaluate.fitted import Run, labels_of, predictors_of, result_of, source_of, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
 from ibpdist.evaluate.rownoise import EVEN, UNEVEN, RowNoise
 from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
@@ -103,14 +104,13 @@ def evaluate(
     the score, without that of each row: `show` prints it, and its result has it under `heldout`.
     """
     result = result_of(run)
-    of = predictor_of(result)
+    of = predictors_of(result)
+    columns = len(of[0].noise)
     if data is None or (isinstance(visible, str) and visible == "fitted"):
         source, protocol = _own_rows(result, data)
     else:
-        source, protocol = (
-            source_of(data, len(of.noise), labels_of(result)),
-            columns_visible(visible, len(of.noise)),
-        )
+        source = source_of(data, columns, labels_of(result))
+        protocol = columns_visible(visible, columns)
     threads = threads_for(source, workers, serial, scheduler)
     plan = Sampling(chains, draws, seed)
     scored = score(of, source, protocol, plan, uneven=uneven, threads=threads, progress=progress)
@@ -129,7 +129,7 @@ def evaluate_truth(data: Dataset | str, *, visible: ArrayLike = "even", seed: in
 
 
 def score(
-    of: Predictor,
+    of: Predictor | Sequence[Predictor],
     source: Source,
     protocol: Protocol,
     plan: Sampling | None = None,
@@ -138,8 +138,11 @@ def score(
     threads: int = 1,
     progress: Count | None = None,
 ) -> xr.Dataset:
-    """Score a predictor on the rows of a source."""
-    scorer, cells, parts = scorer_of(of, plan or Sampling(), uneven), [], []
+    """Score a predictor on the rows of a source; of several the mean of their densities counts."""
+    each = [of] if isinstance(of, Predictor) else of
+    scorers: list[Scores] = [scorer_of(one, plan or Sampling(), uneven) for one in each]
+    scorer: Scores = scorers[0] if len(scorers) == 1 else Averaged(scorers)
+    cells, parts = [], []
 
     def one(index: int) -> tuple[NDArray[np.int_], tuple[Sampled, Sampled]]:
         chunk = source.read(index)

@@ -18,6 +18,7 @@ import xarray as xr
 
 from ibpdist import catalog
 from ibpdist.algorithms._base import Named, Parallel
+from ibpdist.algorithms.coordinate import Coordinate
 from ibpdist.data import files, zarrs
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.codec import zarr_codecs
@@ -126,8 +127,10 @@ def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference
     from ibpdist.runs.result import params_of
 
     spec = spec_of(result)
-    algorithm = catalog.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
-    return Inference(algorithm.plain(), params_of(result), spec.seed, tolerance)
+    built = catalog.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
+    in_turn = catalog.find(spec.system).in_turn
+    algorithm = Coordinate(built.model, 1, _INNER) if in_turn else built.plain()
+    return Inference(algorithm, params_of(result), spec.seed, tolerance)
 
 
 def _change(before: RowState, now: RowState) -> float:

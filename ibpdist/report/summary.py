@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ibpdist.report import diagnosis, moves
+from ibpdist.report import chains, diagnosis, moves
 
 LISTED = 20
 """Features that are listed one by one."""
@@ -15,13 +15,16 @@ LISTED = 20
 
 def summary(result: Any) -> str:
     """A page of plain text about a result (an xarray DataTree as `open_result` gives it)."""
-    remarks = [f"- {text}" for text in _remarks(result)]
+    drawn = "posterior" in result.children
+    facts = list(_facts(result))
+    width = max(10, *(len(name) for name, _ in facts))
+    remarks = [f"- {text}" for text in (chains.remarks if drawn else _remarks)(result)]
     lines = [
-        _answer(result),
-        *_features(result),
+        (chains.answer if drawn else _answer)(result),
+        *(chains.features if drawn else _features)(result),
         *(["", *remarks] if remarks else []),
         "",
-        *(f"{name:<10} {text}" for name, text in _facts(result)),
+        *(f"{name:<{width}} {text}" for name, text in facts),
     ]
     return "\n".join(lines)
 
@@ -62,16 +65,8 @@ def _remarks(result: Any) -> Iterator[str]:
 
 
 def _facts(result: Any) -> Iterator[tuple[str, str]]:
-    params, facts = result["params"], result.attrs
-    for name, words in (("noise", "variance"), ("scale", "variance of the dictionary"), ("mass", "")):
-        if name in params:
-            what = "columns" if "column" in params[name].dims else "features"
-            text = _spread(np.asarray(params[name].values), what)
-            yield name, text + (f"  ({words})" if words else "")
-    yield "objective", f"{facts['objective']:,.4f}"
-    if "trace" in result.children:
-        said = moves.sentences(result["trace"], list(facts.get("moves", [])))
-        yield from zip(("moves", ""), said, strict=False)
+    facts = result.attrs
+    yield from chains.facts(result) if "posterior" in result.children else _values(result)
     if "heldout" in result.children:
         yield from (("held out", text) for text in _heldout(result["heldout"].to_dataset()))
     yield "stopped", f"{facts['stopped']} (step {facts['steps']})"
@@ -84,6 +79,20 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
     auto = "truncation: auto" in str(facts.get("spec", "")).splitlines()
     given = f"auto, at most {facts['truncation']}" if auto else str(facts["truncation"])
     yield "system", f"{facts['system']}, K = {given}, seed {facts['seed']}"
+
+
+def _values(result: Any) -> Iterator[tuple[str, str]]:
+    """Variances, mass, the objective, and what moves gained."""
+    params, facts = result["params"], result.attrs
+    for name, words in (("noise", "variance"), ("scale", "variance of the dictionary"), ("mass", "")):
+        if name in params:
+            what = "columns" if "column" in params[name].dims else "features"
+            text = _spread(np.asarray(params[name].values), what)
+            yield name, text + (f"  ({words})" if words else "")
+    yield "objective", f"{facts['objective']:,.4f}"
+    if "trace" in result.children:
+        said = moves.sentences(result["trace"], list(facts.get("moves", [])))
+        yield from zip(("moves", ""), said, strict=False)
 
 
 def _heldout(scores: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from ibpdist import catalog
 from ibpdist.algorithms._base import Parallel
 from ibpdist.algorithms.batch import AllEnded, Batch, Member
 from ibpdist.algorithms.chains import Chains
-from ibpdist.algorithms.sweeps import Converged, Rising, Rule, StepLimit, tolerance
+from ibpdist.algorithms.sweeps import AllSteps, Converged, Rising, Rule, StepLimit, tolerance
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.whole import Whole
@@ -105,7 +105,7 @@ def job_on(spec: FitSpec, data: Source) -> Job:
     one = catalog.build(spec.system, features, inner=spec.inner, settings=spec.set, burn=spec.burned)
     if not system.sampler:
         return Job(spec, one, data)
-    rules: tuple[Rule, ...] = (_guard(data, False), StepLimit(spec.steps))
+    rules: tuple[Rule, ...] = (_guard(data, False), AllSteps(spec.steps))
     if system.in_turn:
         return SamplerJob(spec, Chains.of(one, spec.seed, spec.chains, rules, spec.inner), data)
     members = [Member(one, spec.seed, chain, rules) for chain in range(spec.chains)]

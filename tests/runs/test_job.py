@@ -83,7 +83,7 @@ def test_rules_of_means_and_of_draws():
     sampler = job_of(spec(system="lg-gibbs-finite", chains=2), blobs())
     assert names(sampler) == ["AllEnded"]
     for member in sampler.algorithm.members:
-        assert [type(rule).__name__ for rule in member.rules] == ["Rising", "StepLimit"]
+        assert [type(rule).__name__ for rule in member.rules] == ["Rising", "AllSteps"]
 
 
 def test_rounding_that_is_allowed_follows_the_data():

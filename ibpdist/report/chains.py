@@ -1,0 +1,79 @@
+"""What chains of a sampler say, in words: how many features and how sure, which they are, and whether
+to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ibpdist.evaluate import diagnostics, posterior
+
+LISTED = 20
+"""Features that are listed one by one."""
+RARE = 0.05
+"""Features that fewer of the draws have are counted together."""
+COVERED = 0.95
+
+
+def answer(result: Any) -> str:
+    """The most frequent number of features, and how many others there may be."""
+    found = posterior.number(result)
+    share, count = found.values, found["features"].values
+    best = int(np.argmax(share))
+    words = (
+        f"{count[best]} feature{'' if count[best] == 1 else 's'} in {100 * share[best]:.0f} % of the draws"
+    )
+    low, high = _interval(share, count)
+    return words if low == high else f"{words}; {low} to {high} in {100 * COVERED:.0f} %"
+
+
+def features(result: Any) -> Iterator[str]:
+    """A line for each feature that some share of the draws have, those most have first."""
+    found, rows = posterior.features(result), int(result.attrs["rows"])
+    share = found["share"].values
+    shown = np.flatnonzero(share >= RARE)
+    if shown.size:
+        span = " to ".join(f"{100 * end:.0f} %" for end in found.attrs["interval"])
+        yield f"{'feature':>9} {'in draws':>9} {'prevalence':>11} {span:>17} {'rows':>12}"
+    for k in shown[:LISTED]:
+        one = {name: float(found[name][k]) for name in ("prevalence", "prevalence_low", "prevalence_high")}
+        between = f"{one['prevalence_low']:.4f} to {one['prevalence_high']:.4f}"
+        held = one["prevalence"]
+        yield f"{k:>9} {100 * share[k]:>7.0f} % {held:>11.4f} {between:>17} {held * rows:>12,.1f}"
+    if shown.size > LISTED:
+        yield f"{'...':>9} {shown.size - LISTED} more"
+    if shown.size < share.size:
+        yield f"{'rare':>9} {share.size - shown.size} more that few draws have"
+
+
+def remarks(result: Any) -> Iterator[str]:
+    """Whether the draws can be used."""
+    sizes = result["posterior"].sizes
+    yield from diagnostics.remarks(result["diagnostics"].to_dataset(), int(sizes["chain"]))
+
+
+def facts(result: Any) -> Iterator[tuple[str, str]]:
+    """Mean, spread and diagnostics of each scalar."""
+    sizes, table = result["posterior"].sizes, result["diagnostics"].to_dataset()
+    yield "chains", f"{sizes['chain']} of {sizes['draw']} draws each"
+    for at, name in enumerate(table["variable"].values):
+        one = {key: float(held.values[at]) for key, held in table.data_vars.items()}
+        text = f"{one['mean']:.6g} +- {one['sd']:.3g}"
+        if np.isfinite(one["rhat"]):
+            text += f"  R-hat {diagnostics.said(one['rhat'])}, {one['ess_bulk']:.0f} effective draws"
+        yield str(name).replace("_", " "), text
+
+
+def _interval(share: Any, count: Any) -> tuple[int, int]:
+    """The shortest run of numbers that has most of the draws."""
+    total = np.concatenate([[0.0], np.cumsum(share)])
+    spans = [
+        (high - low, low, high)
+        for low in range(len(count))
+        for high in range(low, len(count))
+        if total[high + 1] - total[low] >= COVERED
+    ]
+    _, low, high = min(spans)
+    return int(count[low]), int(count[high])
