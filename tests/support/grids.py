@@ -1,0 +1,78 @@
+"""Small campaigns for tests: data, a grid, and what is the same in two results."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ibpdist as ibp
+from ibpdist.runs import events
+
+GROUPS = ("params", "rows", "trace", "state", "diagnosis")
+HERE = Path(__file__).parents[2]
+MAIN = "import sys; from ibpdist.cli import main; sys.exit(main())"
+
+
+def small_store(folder: Path, rows: int = 240, **options: Any) -> Path:
+    """Rows with three planted features, in chunks of 64."""
+    path = folder / "data.zarr"
+    shape = {"columns": 8, "features": 3, "noise": 0.1, "seed": 1, "chunk_rows": 64}
+    ibp.synthesise("linear-gaussian", path, rows=rows, **(shape | options))
+    return path
+
+
+def grid(store: Path | str, **keys: Any) -> dict[str, Any]:
+    """Two truncation levels and two restarts, from random starts and without moves."""
+    plain = {"system": "lg-vi-infinite", "truncation": [3, 4], "restarts": 2, "steps": 6, "rtol": 0.0}
+    return {"data": str(store), **plain, "start": "random", "set": {"moves": False}} | keys
+
+
+def as_yaml(keys: dict[str, Any]) -> str:
+    """The grid as a file says it."""
+    lines = []
+    for name, value in keys.items():
+        if isinstance(value, dict):
+            lines += [f"{name}:", *(f"  {inner}: {_text(one)}" for inner, one in value.items())]
+        else:
+            lines.append(f"{name}: {_text(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def command(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+    """`ibpdist ARGUMENTS` in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    line = [sys.executable, "-c", MAIN, *map(str, arguments)]
+    return subprocess.Popen(line, env=environment, **(pipes | options))
+
+
+def same_bits(a: Any, b: Any) -> None:
+    for name in GROUPS:
+        left, right = (one[name].to_dataset().compute() for one in (a, b))
+        assert left.identical(right), name
+
+
+def alone(fit: Any, run: Path, **where: Any) -> Any:
+    """The same fit by itself."""
+    spec = fit.spec
+    keys = ("steps", "rtol", "inner", "holdout", "seed", "checkpoint")
+    given = {name: getattr(spec, name) for name in keys}
+    return ibp.fit(spec.data, run=run, system=spec.system, K=spec.truncation, **given, **spec.set, **where)
+
+
+def told(run: Path, kind: str) -> list[dict[str, Any]]:
+    """Events of one kind of a campaign."""
+    return [event for event in events.read(run / "events.jsonl") if event["event"] == kind]
+
+
+def steps_made(run: Path) -> int:
+    """Steps of all groups; those that were made twice are counted twice."""
+    logs = [events.read(log) for log in run.glob("groups/*/events.jsonl")]
+    return sum(event["event"] == "step" for log in logs for event in log)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

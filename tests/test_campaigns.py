@@ -1,0 +1,321 @@
+"""Sweeps: only what is new is computed, one failed fit fails alone, and no fit depends on the others."""
+
+import itertools
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ibpdist as ibp
+from ibpdist import campaigns
+from ibpdist.algorithms.batch import Batch
+from ibpdist.algorithms.coordinate import Coordinate
+from ibpdist.campaigns import grouped, planned_for, spec_of
+from ibpdist.data.arrays import as_source
+from ibpdist.engine.place import Place
+from ibpdist.errors import ClusterLost, OutputInUse, StorageError, UsageError
+from ibpdist.runs import group
+from ibpdist.runs.campaign import CampaignDirectory, Manifest
+from ibpdist.runs.verify import verify
+from tests.support.grids import alone, as_yaml, grid, same_bits, small_store, steps_made, told
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return small_store(tmp_path_factory.mktemp("data"))
+
+
+def finished(run):
+    return [event["fit"] for event in told(run, "fit")]
+
+
+def test_a_grid_is_swept(store, tmp_path):
+    run = tmp_path / "run"
+    found = ibp.sweep(grid(store), run)
+    assert dict(found.summary.sizes) == {"system": 1, "truncation": 2, "restart": 2}
+    assert (found.summary.status == "finished").all()
+    assert (found.summary.steps == 6).all()
+    assert len(list((run / "groups").iterdir())) == 1, "all fits advance together"
+    assert steps_made(run) == 6
+    assert verify(run) == []
+    assert not (run / "lock").exists()
+
+
+def test_each_fit_has_the_bits_it_has_alone(store, tmp_path):
+    systems = ["lg-vi-infinite", "fa-vi-finite"]
+    keys = {"system": systems, "truncation": 3, "steps": [4, 7], "restarts": 1, "holdout": 0.3}
+    found = ibp.sweep(grid(store, **keys), tmp_path / "run")
+    for at, fit in enumerate(found.manifest.fits):
+        same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
+
+
+@pytest.mark.slow
+def test_starts_that_ask_and_moves_have_the_bits_they_have_alone(store, tmp_path):
+    keys = {"system": ["lg-vi-infinite", "lg-vi-finite"], "truncation": 4, "steps": 25, "rtol": 1e-4}
+    plain = {name: value for name, value in grid(store, **keys).items() if name not in ("set", "start")}
+    found = ibp.sweep(plain, tmp_path / "run")
+    steps = {int(found.number(fit, "steps")) for fit in found.manifest.fits}
+    assert len(steps) > 1, "they end at different steps"
+    for at, fit in enumerate(found.manifest.fits):
+        same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
+
+
+def test_adding_to_the_grid_computes_only_what_is_new(store, tmp_path):
+    run = tmp_path / "run"
+    ibp.sweep(grid(store), run)
+    before = finished(run)
+    assert len(before) == 4
+    ibp.sweep(grid(store), run)
+    assert finished(run) == before
+    found = ibp.sweep(grid(store, truncation=[3, 4, 5], restarts=3), run)
+    assert len(finished(run)) == len(set(finished(run))) == 9
+    assert found.summary.sizes["truncation"] == found.summary.sizes["restart"] == 3
+    assert (found.summary.status == "finished").all()
+    assert [event["new"] for event in told(run, "manifest")] == [4, 5]
+
+
+def test_a_smaller_grid_shows_less_and_loses_nothing(store, tmp_path):
+    run = tmp_path / "run"
+    ibp.sweep(grid(store), run)
+    found = ibp.sweep(grid(store, truncation=4), run)
+    assert found.summary.sizes["truncation"] == 1
+    assert len(list((run / "fits").iterdir())) == 4
+    ibp.sweep(grid(store), run)
+    assert len(finished(run)) == 4
+
+
+def test_a_fit_with_bad_settings_fails_alone(store, tmp_path):
+    bad = ibp.sweep(grid(store, set={"moves": False, "family": ["structured", "nonsense"]}), tmp_path / "bad")
+    good = ibp.sweep(grid(store, set={"moves": False, "family": ["structured"]}), tmp_path / "good")
+    assert [(fit.labels["family"], code) for fit, _, code in bad.failed] == [("nonsense", 2)] * 4
+    assert all("nonsense" in reason for _, reason, _ in bad.failed)
+    failed = bad.summary.sel(family="nonsense")
+    assert (failed.status == "failed").all()
+    assert np.isnan(failed.objective).all()
+    assert "expected structured, factorised" in failed.stop.values.flat[0]
+    for fit in good.manifest.fits:
+        same_bits(good.open(fit), bad.open(bad.one(**fit.labels, family="structured")))
+    with pytest.raises(StorageError, match=r"family nonsense, restart 0: failed: .*nonsense"):
+        bad.fit(truncation=3, restart=0, family="nonsense")
+
+
+def test_a_fit_that_breaks_in_a_step_fails_alone_and_is_tried_again(store, tmp_path, monkeypatch):
+    run, plain = tmp_path / "run", ibp.sweep(grid(store), tmp_path / "plain")
+    update = Coordinate.update
+
+    def breaking(self, params, sums, draws):
+        if (self.features, draws.seed, draws.step) == (3, 0, 4):
+            raise ZeroDivisionError("on purpose")
+        return update(self, params, sums, draws)
+
+    monkeypatch.setattr(Coordinate, "update", breaking)
+    found = ibp.sweep(grid(store), run)
+    ((fit, reason, code),) = found.failed
+    assert dict(fit.labels) == {"system": "lg-vi-infinite", "truncation": 3, "restart": 0}
+    assert (reason, code) == ("ZeroDivisionError: on purpose; this is a bug", 1)
+    for other in found.manifest.fits:
+        if other != fit:
+            same_bits(found.open(other), plain.open(other))
+    monkeypatch.setattr(Coordinate, "update", update)
+    again = ibp.sweep(grid(store), run)
+    assert again.failed == []
+    assert len(finished(run)) == 4, "the others were not made again"
+    same_bits(again.open(fit), plain.open(fit))
+
+
+@pytest.mark.slow
+def test_what_breaks_a_whole_group_is_found_by_halves(store, tmp_path, monkeypatch):
+    plain = ibp.sweep(grid(store), tmp_path / "plain")
+    local = Batch.local
+
+    def breaking(self, chunk, state, params, draws):
+        if any(member.seed == 0 and member.algorithm.features == 4 for member in self.members):
+            raise ValueError("a chunk that one fit cannot take")
+        return local(self, chunk, state, params, draws)
+
+    monkeypatch.setattr(Batch, "local", breaking)
+    found = ibp.sweep(grid(store), tmp_path / "run")
+    ((fit, reason, code),) = found.failed
+    assert (fit.labels["truncation"], fit.labels["restart"], code) == (4, 0, 1)
+    assert reason == "ValueError: a chunk that one fit cannot take; this is a bug"
+    for other in found.manifest.fits:
+        if other != fit:
+            same_bits(found.open(other), plain.open(other))
+    assert verify(tmp_path / "run") == []
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(store, tmp_path):
+    run, keys = tmp_path / "run", grid(store, checkpoint=1, steps=12)
+    plain = ibp.sweep(keys, tmp_path / "plain")
+
+    def stop(now):
+        if now.running and now.running[0].step == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ibp.sweep(keys, run, progress=stop)
+    assert told(run, "interrupted")
+    assert not (run / "lock").exists()
+    found = ibp.sweep(keys, run)
+    assert steps_made(run) < 2 * 12 - 4, "it went on from a checkpoint"
+    for fit in plain.manifest.fits:
+        same_bits(found.open(fit), plain.open(fit))
+
+
+def test_results_that_were_written_are_not_written_again(store, tmp_path, monkeypatch):
+    run, write = tmp_path / "run", group._write
+    made = []
+
+    def stopping(campaign, fit, *rest):
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(fit.id)
+        write(campaign, fit, *rest)
+
+    monkeypatch.setattr(group, "_write", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        ibp.sweep(grid(store), run)
+    first = {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in made}
+    monkeypatch.setattr(group, "_write", write)
+    found = ibp.sweep(grid(store), run)
+    assert (found.summary.status == "finished").all()
+    assert steps_made(run) == 6
+    assert {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in made} == first
+
+
+def test_fits_are_scored_on_what_was_held_out_from_them(store, tmp_path):
+    found = ibp.sweep(grid(store, holdout=[0.0, 0.25, "rows:share=0.2"]), tmp_path / "run")
+    assert found.is_scored
+    held = found.summary.heldout
+    assert list(held.holdout.values) == ["0.0", "0.25", "rows:share=0.2"]
+    assert np.isnan(held.sel(holdout="0.0")).all()
+    assert np.isfinite(held.sel(holdout=["0.25", "rows:share=0.2"])).all()
+    assert len(list((tmp_path / "run" / "groups").iterdir())) == 3, "a group for each hold-out"
+    best = found.best()
+    level = float(best["heldout"].score.sel(estimate="variance").isel(evaluation=0))
+    assert level == float(held.max())
+    again = float(ibp.evaluate(best).score.sel(estimate="variance"))
+    assert again == level
+
+
+def test_a_score_that_cannot_be_made_is_a_warning(store, tmp_path, monkeypatch):
+    def refuse(*args, **options):
+        raise UsageError("not this one")
+
+    monkeypatch.setattr("ibpdist.evaluate.heldout.evaluate", refuse)
+    with pytest.warns(UserWarning, match=r"K = 3, restart 0: has no held-out score: not this one"):
+        found = ibp.sweep(grid(store, truncation=3, restarts=1, holdout=0.25), tmp_path / "run")
+    assert (found.summary.status == "finished").all()
+    monkeypatch.undo()
+    assert ibp.sweep(grid(store, truncation=3, restarts=1, holdout=0.25), tmp_path / "run").is_scored
+
+
+def test_other_data_are_refused(store, tmp_path):
+    ibp.sweep(grid(store, truncation=3), tmp_path / "run")
+    other = small_store(tmp_path, rows=200)
+    with pytest.raises(StorageError, match=r"has changed since .* began; choose another place"):
+        ibp.sweep(grid(other, truncation=3), tmp_path / "run")
+
+
+def test_a_folder_of_something_else_is_refused(store, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(OutputInUse, match="exists and is not a campaign"):
+        ibp.sweep(grid(store), tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    ibp.fit(store, run=tmp_path / "fit", system="lg-vi-finite", K=3, steps=2, start="random", moves=False)
+    with pytest.raises(OutputInUse, match="is not a campaign"):
+        ibp.sweep(grid(store), tmp_path / "fit")
+
+
+def test_two_sweeps_on_one_run(store, tmp_path):
+    held = CampaignDirectory(tmp_path / "run")
+    try:
+        with pytest.raises(OutputInUse, match="in use by process"):
+            ibp.sweep(grid(store), tmp_path / "run")
+    finally:
+        held.close()
+    assert ibp.sweep(grid(store), tmp_path / "run").failed == []
+
+
+def test_a_path_in_a_file_is_relative_to_the_file(store, tmp_path):
+    file = store.parent / "campaign.yaml"
+    file.write_text(as_yaml(grid(Path("data.zarr"))))
+    assert spec_of(file).data == str(store)
+    assert spec_of(grid(store)).data == str(store)
+    found = ibp.sweep(file, tmp_path / "run")
+    assert found.spec == spec_of(tmp_path / "run" / "campaign.yaml")
+
+
+def test_progress_has_a_line_for_each_fit_that_runs(store, tmp_path):
+    seen = []
+    ibp.sweep(grid(store, steps=[3, 6]), tmp_path / "run", progress=seen.append)
+    assert [(one.ended, one.fits) for one in (seen[0], seen[-1])] == [(0, 8), (8, 8)]
+    running = [one for one in seen if one.running]
+    assert {len(one.running) for one in running} == {8, 4}
+    assert [one.ended for one in running] == sorted(one.ended for one in running)
+    first = running[0].running[0]
+    assert (first.name, first.step, first.limit) == (
+        "lg-vi-infinite, K = 3, step_limit 3, restart 0",
+        1,
+        3,
+    )
+    assert running[0].left is None
+    assert all(one.left >= 0 for one in running[1:])
+
+
+def crowded(fits, source, place):
+    try:
+        return planned_for(fits, source, place).spill
+    except UsageError:
+        return True
+
+
+def test_groups_are_as_few_as_fit_into_memory(store):
+    manifest = Manifest.of(spec_of(grid(store, truncation=[10, 20, 30], restarts=20)), "f")
+    source = as_source(store)
+    assert [len(some) for some in grouped(manifest.fits, source, Place(memory=1 << 30), None)] == [60]
+    tight = Place(memory=int((256 << 20) / 0.6) + (1 << 18))
+    made = grouped(manifest.fits, source, tight, None)
+    assert len(made) > 2
+    assert [fit for some in made for fit in some] == list(manifest.fits)
+    for some, after in itertools.pairwise(made):
+        assert not planned_for(some, source, tight).spill
+        assert crowded([*some, after[0]], source, tight), "one more would not have fitted"
+    most = grouped(manifest.fits * 10, source, Place(memory=8 << 30), None)
+    assert max(len(some) for some in most) <= campaigns.LARGEST
+
+
+def test_a_fit_that_fits_nowhere_fails_alone(store, tmp_path):
+    tight = int((256 << 20) / 0.6) + (1 << 17)
+    found = ibp.sweep(grid(store, truncation=[3, 4000], restarts=1), tmp_path / "run", memory=tight)
+    ((fit, reason, code),) = found.failed
+    assert fit.labels["truncation"] == 4000
+    assert reason.startswith("a process needs")
+    assert code == 2
+    assert found.fit(truncation=3).attrs["steps"] == 6
+
+
+def test_a_lost_cluster_says_how_the_campaign_goes_on(store, tmp_path, monkeypatch):
+    def lost(*args):
+        raise ClusterLost("no workers; nothing that was saved is lost, go on with: ibpdist resume there")
+
+    monkeypatch.setattr(group, "to_end", lost)
+    run = tmp_path / "run"
+    with pytest.raises(ClusterLost) as caught:
+        ibp.sweep(grid(store), run)
+    way = f"ibpdist sweep {run / 'campaign.yaml'} {run}"
+    assert str(caught.value) == f"no workers; no fit that was finished is lost, go on with: {way}"
+    monkeypatch.undo()
+    assert ibp.sweep(run / "campaign.yaml", run).failed == []
+
+
+def test_the_summary_is_on_disk(store, tmp_path):
+    found = ibp.sweep(grid(store), tmp_path / "run")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stored = xr.open_zarr(tmp_path / "run" / "summary").load()
+    for name in found.summary.data_vars:
+        assert (stored[name].values == found.summary[name].values).all() or name.startswith("heldout"), name
+    assert stored.attrs == found.summary.attrs
