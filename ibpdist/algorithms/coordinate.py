@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.algorithms._base import Known, Trace
-from ibpdist.algorithms.params import OFF, ModelParams
+from ibpdist.algorithms.params import OFF, ModelParams, orphans
 from ibpdist.algorithms.starts import Begin, Random
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.model import Model
 from ibpdist.observations._base import RowState, RowSums, Survey
+from ibpdist.observations.dictionary import known
 from ibpdist.observations.rows import linear, worth
 from ibpdist.priors._base import PriorSums
 from ibpdist.rules import Rule
@@ -76,7 +77,28 @@ class Coordinate:
         return self.begin.init(self.model, self.features, survey, known, draws)
 
     def adopt(self, params: ModelParams, survey: Survey) -> ModelParams:
-        return replace(params, observation=self.model.observation.adopt(params.observation, survey))
+        made = replace(params, observation=self.model.observation.adopt(params.observation, survey))
+        return self._filled(made) if self.model.draws else made
+
+    def _filled(self, params: ModelParams) -> ModelParams:
+        """All features of a finite model: a sampler has those too that a fit has dropped, off in all rows."""
+        prior, ids = self.model.prior, params.ids
+        more = (prior.capacity(params.prior) or len(ids)) - len(ids)
+        if more <= 0:
+            return params
+        on = np.pad(params.on, (0, more))
+        blank = prior.resized(params.prior, len(on))
+        counts = PriorSums(on=on, rows=params.rows)
+        seen = params.observation
+        scale = np.append(seen.scale, np.full(more, np.median(seen.scale) if len(ids) else float(seen.unit)))
+        return replace(
+            params,
+            prior=prior.update(blank, counts, Rule.MEAN, np.random.default_rng(0)),
+            observation=known(seen, np.pad(seen.mean, ((0, more), (0, 0))), scale),
+            ids=np.append(ids, ids.max(initial=-1) + 1 + np.arange(more)),
+            **orphans(len(on)),
+            on=on,
+        )
 
     def start(self, chunk: Chunk, params: ModelParams, draws: Draws) -> RowState:
         """z uniform on (0, 1), or a fair coin under draws; weights zero, so nothing is explained yet.
@@ -258,9 +280,12 @@ def align(state: RowState, params: ModelParams) -> RowState:
         return state
     place = {int(name): at for at, name in enumerate(state.ids)}
     new = np.array([int(name) not in place for name in params.ids], dtype=bool)
-    first = np.where(new, params.parents[0], params.ids)
-    z, other = (_taken(state.z, place, ids) for ids in (first, np.where(new, params.parents[1], OFF)))
-    z += other - 2 * z * other
+    first, second = (np.where(new, parent, params.ids) for parent in params.parents)
+    z = _taken(state.z, place, first)
+    both = np.flatnonzero(new & (second != OFF))
+    if both.size:
+        other = _taken(state.z, place, second[both])
+        z[both] += other - 2 * z[both] * other
     flipped = new & params.flip.astype(bool)
     z[flipped] = 1 - z[flipped]
     w = _taken(state.w, place, first) if state.w.shape[0] else state.w
