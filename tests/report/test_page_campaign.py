@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import ibpdist as ibp
 from ibpdist.errors import StorageError
@@ -134,3 +135,34 @@ def test_a_campaign_without_any_result_is_refused(tmp_path: Path, folder: Path) 
     (tmp_path / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
     with pytest.raises(StorageError, match="no fit has"):
         report(tmp_path)
+
+
+def test_a_large_campaign_stays_readable(folder: Path) -> None:
+    """24 settings, 10 levels, 12 restarts: the best settings are drawn, tables and size are bounded."""
+    best = ibp.open_campaign(folder).best()
+    draw = np.random.default_rng(1)
+    dims, shape = ("system", "truncation", "mass", "restart"), (2, 10, 12, 12)
+    held = report_fits.campaign(best)
+    heldout = draw.normal(size=shape)
+    heldout[1, 3, 7, 2] = 9.0
+    names = ("objective", "active", "seconds", "steps")
+    numbers = {name: (dims, 100 * draw.random(shape)) for name in names}
+    words = {name: (dims, np.full(shape, "said " * 20, object)) for name in ("status", "stop", "seed", "fit")}
+    coords = {"system": ["a", "b"], "truncation": range(10), "mass": range(12), "restart": range(12)}
+    held.summary = xr.Dataset({**numbers, **words, "heldout": (dims, heldout)}, coords)
+    text = page(Facts(folder, best, held))
+    found = Page(text)
+    assert len(text.encode()) < 5_000_000
+    truth = Truth(best, held.summary)
+    assert [
+        one.attributes
+        for one in found.numbers
+        if not same(float(one.attributes["data-value"]), truth.of(one))
+    ] == []
+    assert found.naked == []
+    assert any("Drawn are the 6 best of 24 settings." in one.text for one in found.all("p"))
+    legend = next(one for one in found.all("ul") if one.attributes.get("class") == "legend")
+    assert len(legend.children) == 6
+    assert "b, mass 7" in legend.text
+    assert max(len(table.children[-1].children) for table in found.all("table")) == 400
+    assert any("Of 2,880 fits the first are listed" in one.text for one in found.all("p"))

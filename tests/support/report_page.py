@@ -142,6 +142,8 @@ class Truth:
             return float(
                 {"size": numbers.size, "missing": numbers.size - finite.size, "count": finite.size}[of]
             )
+        if of == "settings":
+            return float(numbers.size / (self.summary.sizes["truncation"] * self.summary.sizes["restart"]))
         simple = {"sum": np.sum, "max": np.max, "min": np.min, "median": np.median, "spread": np.ptp}
         if of in simple:
             return float(simple[of](finite)) if finite.size else math.nan

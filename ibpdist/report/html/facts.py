@@ -94,13 +94,13 @@ class Facts:
                     return dict(zip(dims, map(int, at), strict=True))
         return {}
 
-    def labels(self, dim: str, node: str) -> list[str] | None:
+    def labels(self, dim: str, node: str) -> Values | None:
         """Labels along a dim, if it has any."""
         held = self.result[node]
-        return [str(text) for text in held[dim].values] if dim in held.coords else None
+        return np.asarray(held[dim].values) if dim in held.coords else None
 
     @cached_property
-    def columns(self) -> list[str] | None:
+    def columns(self) -> Values | None:
         return self.labels("column", "params")
 
     def again(self, name: str, k: int, **index: int) -> Number | None:

@@ -64,7 +64,7 @@ def _column(facts: Facts, k: int, d: int, share: float) -> Html:
     labels = facts.columns
     said = (
         label(labels[d], "column")
-        if labels
+        if labels is not None
         else tag("span", f"column {d}", class_="label", data_label="column")
     )
     number = facts.one("params/mean", feature=k, column=d).html(VALUE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from ibpdist.report.html.charts import COLOURS, Chart, Curve
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, figure, join, label, table, tag
 from ibpdist.report.html.numbers import COUNT, NATS, NONE, SCORE, Form, Number, fixed
+from ibpdist.report.html.score import heldout
 from ibpdist.report.html.sections._base import Section
 
 ACROSS, RESTART = "truncation", "restart"
 MOST = 400
-"""Fits that are listed one by one."""
+"""Lines of a table."""
 At = dict[str, int]
 MEASURES: tuple[tuple[str, str, str, Form], ...] = (
     ("heldout", "Held-out score", "nats per hidden cell", SCORE),
@@ -31,7 +32,7 @@ def body(facts: Facts) -> Html | None:
         return None
     charts = [_chart(facts, *measure) for measure in MEASURES if facts.has(f"summary/{measure[0]}")]
     best = "A point is a fit; the line joins the best of its restarts, for time the quickest."
-    lead = tag("p", "Against the truncation K. ", best, class_="lead")
+    lead = tag("p", "Against the truncation K. ", best, _cut(facts), class_="lead")
     return join(lead, tag("div", charts, class_="charts"), _grid(facts), _all(facts))
 
 
@@ -40,6 +41,23 @@ def settings(facts: Facts) -> list[At]:
     dims = [str(dim) for dim in facts.summary["objective"].dims if dim not in (ACROSS, RESTART)]
     sizes = [range(facts.summary.sizes[dim]) for dim in dims]
     return [dict(zip(dims, at, strict=True)) for at in product(*sizes)]
+
+
+def drawn(facts: Facts) -> list[At]:
+    """The settings that are drawn: the best ones when there are more than colours."""
+    every = settings(facts)
+    variable = "summary/heldout" if heldout(facts) is not None else "summary/objective"
+    best = [facts.made(variable, "max", **at).value for at in every]
+    ranked = np.argsort([-level if level == level else np.inf for level in best], kind="stable")
+    return [every[at] for at in sorted(ranked[:COLOURS])]
+
+
+def _cut(facts: Facts) -> Child:
+    every = len(settings(facts))
+    if every <= COLOURS:
+        return None
+    of = Number("summary/objective", float(every), of="settings").html(COUNT)
+    return [" Drawn are the ", tag("span", str(COLOURS), data_limit="curves"), " best of ", of, " settings."]
 
 
 def words(facts: Facts, at: Mapping[str, int]) -> str:
@@ -56,17 +74,14 @@ def _value(facts: Facts, dim: str, at: int) -> str:
 def _chart(facts: Facts, name: str, title: str, up: str, form: Form) -> Html | None:
     variable, places = f"summary/{name}", [str(k) for k in facts.summary[ACROSS].values]
     curves: list[Curve] = []
-    for colour, at in enumerate(settings(facts)):
-        curves += _curves(facts, variable, at, colour % COLOURS, len(places))
+    for colour, at in enumerate(drawn(facts)):
+        curves += _curves(facts, variable, at, colour, len(places))
     chart = Chart(
         f"{title} against truncation", "truncation K", up, form, curves, places, whole=form is COUNT
     )
-    drawn = chart.html()
-    return (
-        None
-        if drawn is None
-        else figure(f"{title}." if form is COUNT else f"{title}, {up}.", drawn, chart.legend())
-    )
+    made = chart.html()
+    caption = f"{title}." if form is COUNT else f"{title}, {up}."
+    return None if made is None else figure(caption, made, chart.legend())
 
 
 def _curves(facts: Facts, variable: str, at: At, colour: int, places: int) -> Iterator[Curve]:
@@ -96,7 +111,7 @@ def _grid(facts: Facts) -> Html:
     head += ["active features"] + (["seconds, sum"] if has("summary/seconds") else [])
     lines = [
         list(_summed(facts, at | {ACROSS: k}))
-        for at, k in product(settings(facts), range(facts.summary.sizes[ACROSS]))
+        for at, k in islice(product(settings(facts), range(facts.summary.sizes[ACROSS])), MOST)
     ]
     return table("Restarts of the same settings together.", head, lines)
 

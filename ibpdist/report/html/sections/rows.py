@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.facts import Facts, Values
 from ibpdist.report.html.markup import Child, Html, label, table, tag
 from ibpdist.report.html.numbers import NONE, VALUE, WHOLE_PERCENT, Number
 from ibpdist.report.html.portraits import name
@@ -27,14 +27,14 @@ def body(facts: Facts) -> Html | None:
     return table(caption, ["feature", "rows"], lines, class_="rows")
 
 
-def _list(k: int, best: Sequence[Best], labels: list[str] | None, weighted: bool) -> Child:
+def _list(k: int, best: Sequence[Best], labels: Values | None, weighted: bool) -> Child:
     if not best:
         return f"{NONE} no row has it with more than even chance"
     return tag("ul", [tag("li", _row(k, one, labels, weighted)) for one in best])
 
 
-def _row(k: int, one: Best, labels: list[str] | None, weighted: bool) -> Child:
-    said = label(labels[one.row] if labels else f"row {one.row}", "row")
+def _row(k: int, one: Best, labels: Values | None, weighted: bool) -> Child:
+    said = label(f"row {one.row}" if labels is None else labels[one.row], "row")
     at = (("row", one.row), ("feature", k))
     share = Number("rows/z", one.share, at, "share of the row").html(WHOLE_PERCENT)
     weight = [" × ", Number("rows/w", one.w, at).html(VALUE)] if weighted else None

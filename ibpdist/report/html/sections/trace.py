@@ -82,7 +82,7 @@ def _moves(facts: Facts) -> Html | None:
 
 
 def _terms(facts: Facts) -> Html | None:
-    names = [str(name) for name in facts.result["trace"].data_vars if name not in APART]
+    names = sorted(str(name) for name in facts.result["trace"].data_vars if name not in APART)
     names += [name for name in ("bound", "objective") if facts.has(f"trace/{name}")]
     chains, last = _chains(facts), len(facts.result["trace"]["step"]) - 1
     lines = [[name, *(_term(facts, name, last, chain) for chain in chains)] for name in names]
