@@ -1,0 +1,127 @@
+"""Reading a campaign: the best fit, any fit by its labels, restarts beside one another."""
+
+import numpy as np
+import pytest
+
+import ibpdist as ibp
+from ibpdist.errors import StorageError, UsageError
+from ibpdist.evaluate.campaign import run_of
+from ibpdist.runs.campaign import CampaignDirectory, fit_folder
+from tests.support.grids import grid, same_bits, small_store
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("campaign")
+    store = small_store(folder)
+    keys = grid(store, restarts=3, steps=40, holdout=0.25, set={"moves": False, "mass": ["learn", 2]})
+    return ibp.sweep(keys, folder / "run")
+
+
+def test_it_is_opened_as_sweep_gave_it(campaign):
+    found = ibp.open_campaign(campaign.path)
+    assert found.path == campaign.path
+    assert found.spec == campaign.spec
+    assert found.summary.identical(campaign.summary)
+    with pytest.raises(StorageError, match="is not a campaign"):
+        ibp.open_campaign(campaign.path / "fits")
+
+
+@pytest.mark.parametrize("by", ["heldout", "objective"])
+def test_the_best_fit_has_the_highest_number(campaign, by):
+    best = campaign.best_fit(by)
+    assert campaign.number(best, by) == float(campaign.summary[by].max())
+    result = campaign.best(by)
+    assert result.attrs["objective"] == campaign.number(best, "objective")
+    same_bits(result, ibp.open_result(fit_folder(campaign.path, best.id)))
+
+
+def test_the_best_is_by_heldout_where_there_is_one(campaign):
+    assert campaign.is_scored
+    assert campaign.best_fit() == campaign.best_fit("heldout")
+    with pytest.raises(UsageError, match="by is 'loss': expected heldout or objective"):
+        campaign.best("loss")
+    inside = campaign.best_fit("objective", truncation=3)
+    assert campaign.number(inside, "objective") == float(campaign.summary.objective.sel(truncation=3).max())
+
+
+def test_any_fit_by_its_labels(campaign):
+    result = campaign.fit(truncation=4, mass=2, restart=1)
+    assert result.attrs["truncation"] == 4
+    assert "mass: 2" in result.attrs["spec"]
+    assert campaign.one(truncation="4", mass="2", restart=1) == campaign.one(truncation=4, mass=2, restart=1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (
+            {"truncation": 4},
+            r"6 fits have the labels K = 4; give also mass, restart",
+        ),
+        ({"truncation": 9, "mass": 2, "restart": 0}, "0 fits have the labels K = 9, mass 2, restart 0"),
+        ({"noise": 1}, "noise is no dim of this campaign; expected one of system, truncation, mass, restart"),
+        ({}, "12 fits have the labels none; give also truncation, mass, restart"),
+    ],
+)
+def test_labels_that_name_no_fit_are_refused(campaign, labels, sentence):
+    with pytest.raises(UsageError) as caught:
+        campaign.fit(**labels)
+    assert str(caught.value) == sentence
+
+
+def test_restarts_of_one_kind_beside_one_another(campaign):
+    found = campaign.aligned(truncation=4, mass=2)
+    fits = list(campaign.with_labels(truncation=4, mass=2))
+    levels = [campaign.number(fit, "objective") for fit in fits]
+    assert found.attrs["reference"] == int(np.argmax(levels))
+    assert (found.attrs["truncation"], found.attrs["mass"]) == ("4", "2")
+    assert found.sizes["restart"] == 3
+    own = found.sel(restart=found.attrs["reference"])
+    assert own.present.all()
+    np.testing.assert_allclose(own.similarity, 1.0)
+    reference = campaign.open(fits[found.attrs["reference"]])
+    np.testing.assert_array_equal(own["mean"], reference["params"]["mean"].values[found.feature.values])
+
+
+def test_stability_is_the_share_of_restarts(campaign):
+    found, share = campaign.aligned(), campaign.stability()
+    np.testing.assert_allclose(share.stability, found.present.mean("restart"))
+    assert share.similarity.dims == ("restart", "feature")
+    assert share.attrs == found.attrs
+    best = campaign.best_fit()
+    assert found.attrs["truncation"] == str(best.labels["truncation"])
+
+
+def test_a_campaign_stands_for_its_best_fit(campaign, tmp_path):
+    assert run_of(campaign.path) == fit_folder(campaign.path, campaign.best_fit().id)
+    assert run_of(tmp_path) == tmp_path
+
+
+def test_what_has_not_ended_cannot_be_opened(campaign, tmp_path):
+    directory = CampaignDirectory(tmp_path / "run")
+    manifest = directory.begin(campaign.spec, "f")
+    directory.fail(manifest.fits[0], "it is too large", 2)
+    directory.close()
+    found = ibp.open_campaign(tmp_path / "run")
+    assert (found.summary.status == "waiting").sum() == 11
+    assert [(fit, reason) for fit, reason, _ in found.failed] == [(manifest.fits[0], "it is too large")]
+    with pytest.raises(StorageError, match="restart 0: failed: it is too large"):
+        found.open(manifest.fits[0])
+    with pytest.raises(StorageError, match="restart 1: is not finished; run the campaign again"):
+        found.open(manifest.fits[1])
+    with pytest.raises(StorageError, match="no fit has ended"):
+        found.best()
+    with pytest.raises(StorageError, match="no fit has a held-out score"):
+        found.best("heldout")
+    assert not found.cut_short
+
+
+def test_a_fit_cut_short_by_the_limit_that_nobody_chose(tmp_path, monkeypatch):
+    from ibpdist.spec import FitSpec
+
+    store = small_store(tmp_path)
+    found = ibp.sweep(grid(store, truncation=3, restarts=1, steps=5), tmp_path / "run")
+    assert not found.cut_short
+    monkeypatch.setattr(FitSpec.model_fields["steps"], "default", 5)
+    assert found.cut_short

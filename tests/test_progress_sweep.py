@@ -1,0 +1,93 @@
+"""Progress of a campaign: a line for each fit that runs and one for all."""
+
+import io
+
+import pytest
+
+from ibpdist import progress
+from ibpdist.progress import Running, Standing, sweeping
+from ibpdist.words import duration
+
+
+class Clock:
+    """Stands for the module `time`."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(progress, "time", made)
+    return made
+
+
+def running(count=2, step=3):
+    return [Running(f"K = {k}", step, 50, -1234.5678, k) for k in range(count)]
+
+
+def test_quiet_says_nothing(capsys):
+    with sweeping("sweep", quiet=True) as tell:
+        tell(Standing(0, 4, 0, running()))
+    assert capsys.readouterr().err == ""
+
+
+def test_verbose_is_a_line_for_each_fit_and_one_for_all(capsys):
+    with sweeping("sweep", verbose=True) as tell:
+        tell(Standing(2, 5, 1, running(), 3661.0))
+        tell(Standing(2, 5, 1, running(20)))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "  K = 0: step 3 of at most 50, objective -1,234.5678, 0 active"
+    assert lines[2] == "sweep: 2 of 5 fits ended, 1 failed, 2 running, at most 61 min left"
+    assert len(lines) == 3 + 21
+    assert lines[-1] == "sweep: 2 of 5 fits ended, 1 failed, 20 running"
+
+
+def test_otherwise_a_line_now_and_then(capsys, clock):
+    with sweeping("sweep") as tell:
+        for second in range(11):
+            clock.now = 100.0 + second
+            tell(Standing(0, 3, 0, running(3, second)))
+        tell(Standing(1, 3, 0, running(2)))
+        tell(Standing(1, 3, 0, running(2)))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["sweep: 0 of 3 fits ended, 3 running"] * 3 + ["sweep: 1 of 3 fits ended, 2 running"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_some_fits_and_all(monkeypatch):
+    seen = Terminal()
+    monkeypatch.setattr(progress.sys, "stderr", seen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "60")
+    with sweeping("sweep") as tell:
+        tell(Standing(3, 40, 0, running(20), 12.0))
+    text = seen.getvalue()
+    assert "K = 15: step 3 of at most 50" in text
+    assert "K = 16" not in text
+    assert "and 4 more" in text
+    assert "sweep: 3 of 40 fits ended, 20 running, at most 12 s left" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "0 s"),
+        (89, "89 s"),
+        (90, "2 min"),
+        (3600, "60 min"),
+        (5400, "1 h 30 min"),
+        (12060, "3 h 21 min"),
+    ],
+)
+def test_times_are_said_as_a_person_does(seconds, words):
+    assert duration(seconds) == words
