@@ -1,7 +1,7 @@
 """Does one default fit predict columns of new rows as well as factor analysis of the best rank?
 
     python -m tests.benchmarks.factors [digits expression genotypes] [--file MNIST.npz --columns 400]
-        [--splits 3] [--features 80] [--rows 200]
+        [--splits 3] [--features 80] [--rows 200] [--pictures DIR]
 
 A line for each set and split, in nats per hidden cell, higher is better; even columns of new rows
 are visible, odd ones hidden (tests/support/real_matrices.py).
@@ -14,6 +14,9 @@ are visible, odd ones hidden (tests/support/real_matrices.py).
     dense      fa-vi-dense
     unit       lg-vi-infinite with a noise for each column, rows of uneven noise as well
     chosen     what `ibpdist.choose` takes, from a tenth of the training rows
+
+With --pictures, sets whose rows are square pictures are fitted once with all of their columns, and
+the factors are drawn in DIR (tests/support/factor_pictures.py).
 """
 
 from __future__ import annotations
@@ -21,10 +24,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
 import ibpdist as ibp
+from tests.support.factor_pictures import draw, side
 from tests.support.plain_factors import rivals
 from tests.support.real_matrices import SIMULATED, Matrix, Split, split, stored
 
@@ -63,8 +70,19 @@ def lines(sets: dict[str, tuple[Matrix, int | None]], options: argparse.Namespac
     for name, (x, columns) in sets.items():
         for number in range(options.splits):
             made = split(x, number, columns)
-            made = Split(made.train, made.test[: options.rows])
+            made = replace(made, test=made.test[: options.rows])
             yield line(name, number, made, options.features, options.systems)
+
+
+def pictures(sets: dict[str, tuple[Matrix, int | None]], folder: Path, features: int) -> Iterator[Path]:
+    """A picture of the factors of one fit to each set of pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (x, _) in sets.items():
+        length, stem = side(x), Path(name).stem
+        if length is not None:
+            made = split(x, 0)
+            result = ibp.fit(made.train, system=SPARSE, K=features, serial=True)
+            yield draw(folder / f"{stem}.png", stem, result, made, length)
 
 
 def main() -> None:
@@ -76,11 +94,13 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=80)
     parser.add_argument("--rows", type=int, default=200, help="at most so many new rows")
     parser.add_argument("--systems", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="draw the factors of pictures there")
     options = parser.parse_args()
     sets: dict[str, tuple[Matrix, int | None]] = {name: (SIMULATED[name](), None) for name in options.sets}
     if options.file:
         sets = {options.file: (stored(options.file), options.columns)}
-    for said in lines(sets, options):
+    drawn = pictures(sets, options.pictures, options.features) if options.pictures else ()
+    for said in chain(drawn, lines(sets, options)):
         print(said, flush=True)
 
 

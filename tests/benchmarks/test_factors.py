@@ -7,10 +7,11 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from ibpdist.evaluate.rownoise import EVEN, UNEVEN
-from tests.benchmarks.factors import lines, score
+from tests.benchmarks.factors import lines, pictures, score
 from tests.support import plain_factors
+from tests.support.factor_pictures import side
 from tests.support.plain_factors import fitted, rivals, scored
-from tests.support.real_matrices import CLIP, Split, expression, genotypes, split, stored
+from tests.support.real_matrices import CLIP, expression, genotypes, split, stored
 
 pytest.importorskip("sklearn")
 
@@ -30,6 +31,21 @@ def test_splits_are_standardised_on_the_training_rows():
     assert (split(x, 1).test == made.test).all()
     assert (split(x, 2).test != made.test).any()
     assert split(x, 1, 10).train.shape[1] <= 10
+
+
+def test_a_split_is_undone():
+    """Also when only some columns are taken; the others are zero."""
+    x = np.random.default_rng(0).normal(3.0, 2.0, (40, 12))
+    x[:, 5] = 1.0
+    for columns in (None, 7):
+        made = split(x, 2, columns)
+        order = np.random.default_rng([2, 99]).permutation(40)
+        back = made.restored(made.test, 12, offset=True)
+        np.testing.assert_allclose(back[:, made.columns], x[order[32:]][:, made.columns])
+        assert not back[:, np.setdiff1d(np.arange(12), made.columns)].any()
+        assert 5 not in made.columns
+    change = made.restored(made.test[:1] - made.test[1:2], 12)
+    np.testing.assert_allclose(change, back[:1] - back[1:2])
 
 
 def test_new_rows_have_no_say_in_the_standardising():
@@ -99,6 +115,25 @@ def test_every_rank_that_the_data_allow(monkeypatch):
     assert len({one.plain for one in made}) == 4
 
 
+@pytest.mark.parametrize(("columns", "length"), [(64, 8), (784, 28), (60, None), (1, None)])
+def test_squares_are_pictures(columns, length):
+    assert side(np.zeros((3, columns))) == length
+
+
+def test_factors_are_drawn(tmp_path):
+    """One picture for each set of square pictures, in a folder that is made."""
+    from matplotlib.image import imread
+
+    x = expression(50, 36)
+    x[:, 3] = 0.0
+    sets = {"squares": (x, 20), "somewhere/more.npz": (x[:, :25], None), "none": (x[:, :30], None)}
+    drawn = list(pictures(sets, tmp_path / "new", 4))
+    assert drawn == [tmp_path / "new" / "squares.png", tmp_path / "new" / "more.png"]
+    seen = imread(drawn[0])
+    assert seen.shape[0] > 200
+    assert len(np.unique(seen[..., :3].reshape(-1, 3), axis=0)) > 50
+
+
 @pytest.mark.slow
 def test_a_line_of_the_table(monkeypatch):
     monkeypatch.setattr(plain_factors, "RANKS", (2, 5))
@@ -114,5 +149,5 @@ def test_a_line_of_the_table(monkeypatch):
 def test_a_default_fit_beats_the_oracle_on_a_small_set():
     """Fifty samples of 200 genes."""
     made = split(expression(60, 200, seed=1), 0)
-    best = max(one.plain for one in rivals(Split(made.train, made.test)))
+    best = max(one.plain for one in rivals(made))
     assert score(made, "fa-vi-infinite", 80)[0] > best

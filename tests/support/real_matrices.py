@@ -19,23 +19,33 @@ CLIP = 6.0
 
 @dataclass(frozen=True)
 class Split:
-    """Training and new rows, standardised alike."""
+    """Training and new rows, standardised alike: (x - mean) / sd of some `columns` of the matrix."""
 
     train: Matrix
     test: Matrix
+    mean: Matrix
+    sd: Matrix
+    columns: NDArray[np.intp]
+
+    def restored(self, values: Matrix, width: int, offset: bool = False) -> Matrix:
+        """(row, column of the matrix) values as they were before; zero in columns that were left out."""
+        made = np.zeros((len(values), width))
+        made[:, self.columns] = values * self.sd + (self.mean if offset else 0.0)
+        return made
 
 
 def split(x: Matrix, seed: int, columns: int | None = None) -> Split:
     """One random split of the rows, and of the columns when only some are wanted."""
     rng = np.random.default_rng([seed, 99])
     order, rows = rng.permutation(len(x)), int(0.8 * len(x))
-    if columns is not None and columns < x.shape[1]:
-        x = x[:, np.sort(rng.permutation(x.shape[1])[:columns])]
-    train, test = x[order[:rows]], x[order[rows:]]
+    taken = np.arange(x.shape[1])
+    if columns is not None and columns < len(taken):
+        taken = np.sort(rng.permutation(x.shape[1])[:columns])
+    taken = taken[np.nanstd(x[order[:rows]][:, taken], axis=0) > 1e-6]
+    train, test = x[order[:rows]][:, taken], x[order[rows:]][:, taken]
     mean, sd = np.nanmean(train, axis=0), np.nanstd(train, axis=0)
-    keep = sd > 1e-6
-    train, test = (np.clip((part - mean)[:, keep] / sd[keep], -CLIP, CLIP) for part in (train, test))
-    return Split(train, test)
+    train, test = (np.clip((part - mean) / sd, -CLIP, CLIP) for part in (train, test))
+    return Split(train, test, mean, sd, taken)
 
 
 def digits() -> Matrix:
