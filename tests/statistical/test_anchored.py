@@ -1,4 +1,4 @@
-"""The anchored sampler is exact: Geweke joint tests, and samplers that are wrong on purpose.
+"""The anchored sampler is exact: Geweke joint tests, exact posteriors, and samplers wrong on purpose.
 
 A wrong one must be caught at the length at which the right one passes.
 """
@@ -6,11 +6,21 @@ A wrong one must be caught at the length at which the right one passes.
 import numpy as np
 import pytest
 
-from tests.support.anchored_cases import anchored, transition
+from ibpdist.algorithms import anchored as module
+from ibpdist.algorithms import births
+from ibpdist.algorithms.anchors import Phase
+from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
+from ibpdist.priors.buffet import Buffet
+from ibpdist.structs import replace
+from tests.support import enumeration_infinite as exact
+from tests.support.anchored_cases import after_flips, anchored, cut, step, transition, whole
+from tests.support.enumeration import batch_error
 from tests.support.joint_infinite import Infinite, same_priors, scores, worst
 
 PASS, CAUGHT = 4.0, 6.0
-CHAINS, SWEEPS = 3000, 6
+CHAINS, SWEEPS, SIZES = 1500, 5, [2, 1, 2]
+slow = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def scattered():
@@ -21,9 +31,10 @@ def scattered():
 
 
 FIXED = Infinite(noise=0.5, scale=1.5, mass=1.0)
+WEIGHTED = Infinite("normal", 0.5, 1.5, 1.0)
 SYSTEMS = {
     "lg fixed": FIXED,
-    "fa fixed": Infinite("normal", 0.5, 1.5, 1.0),
+    "fa fixed": WEIGHTED,
     "lg": Infinite(),
     "fa": Infinite("normal"),
     "lg column noise": Infinite(noise="column"),
@@ -33,13 +44,185 @@ SYSTEMS = {
 }
 
 
-def run(joint, monkeypatch, chains=CHAINS, sweeps=SWEEPS, **settings):
+def run(joint, monkeypatch, chains=CHAINS, sweeps=SWEEPS, more=0, **settings):
     same_priors(joint, monkeypatch)
-    return scores(joint, transition(anchored(joint, **settings), [2, 1, 2]), chains, sweeps, seed=5)
+    moved = transition(anchored(joint, **settings), SIZES, more)
+    return scores(joint, moved, chains, sweeps, seed=5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_sampler(name, monkeypatch):
-    said, size = worst(run(SYSTEMS[name], monkeypatch))
+@pytest.mark.parametrize("name", ["lg", "fa masked column noise"])
+def test_sampler_in_short(name, monkeypatch):
+    """A hundred chains: catches gross faults every day."""
+    said, size = worst(run(SYSTEMS[name], monkeypatch, 100, 2))
     assert size < PASS, said
+
+
+class TestAtLength:
+    pytestmark = slow
+
+    @pytest.mark.parametrize("name", SYSTEMS)
+    def test_sampler(self, name, monkeypatch):
+        said, size = worst(run(SYSTEMS[name], monkeypatch))
+        assert size < PASS, said
+
+    @pytest.mark.parametrize("settings", [{"inner": 3}, {"births": 1, "turns": 1}, {"turns": 9}])
+    def test_settings(self, settings, monkeypatch):
+        said, size = worst(run(SYSTEMS["fa"], monkeypatch, **settings))
+        assert size < PASS, said
+
+
+# --- wrong on purpose ---
+
+
+def no_anchors(monkeypatch):
+    """Every row flips every feature, so that features empty anywhere and are dropped; births are right."""
+
+    def open_to_all(log_odds, first, order, made):
+        made[:] = log_odds[:, None]
+
+    right = Buffet.update
+    monkeypatch.setattr(module, "frozen", open_to_all)
+    monkeypatch.setattr(  # of features that are empty already; not used before they are dropped
+        Buffet, "update", lambda self, p, s, *rest: right(self, p, replace(s, on=np.maximum(s.on, 1)), *rest)
+    )
+
+
+def designated(monkeypatch):
+    """The same, with births in the rows of one worker alone, at the rate of all."""
+    no_anchors(monkeypatch)
+    right = births.turned
+
+    def one_worker(chunk, state, now, law, turns, draws):
+        return right(chunk, state, now, law, turns, draws) if chunk.index == 1 else ()
+
+    monkeypatch.setattr(module, "turned", one_worker)
+
+
+def odds_of_one_row_less(monkeypatch):
+    """pi given the counts as if there were one row less: odds m / (N - 1)."""
+    right = Buffet.update
+
+    def wrong(self, params, sums, rule, rng):
+        fewer = replace(sums, rows=np.maximum(sums.rows - 1, sums.on.max(initial=0) - 0.9))
+        return right(self, params, fewer, rule, rng)
+
+    monkeypatch.setattr(Buffet, "update", wrong)
+
+
+def dropped_first(monkeypatch):
+    """Singletons are dropped, and births accepted from none (nsfa 5.2)."""
+    right = births.moved
+    monkeypatch.setattr(births, "moved", lambda marks, *rest: np.array(right(np.zeros(0), *rest)))
+
+
+def unlike_their_row(monkeypatch):
+    """What newborns look like is drawn from the prior."""
+    right = births.drawn
+
+    def wrong(marks, rest, seen, law, normals):
+        return right(marks, rest, np.zeros_like(seen), law, normals)
+
+    monkeypatch.setattr(births, "drawn", wrong)
+
+
+def even_chances(monkeypatch):
+    """Births and deaths accepted as if a turn offered either with the same chance."""
+    right = births.moved
+
+    def wrong(marks, rest, noise, law, numbers):
+        even = births.Law(law.weights, 0.5, law.rate, law.noise, law.scale)
+        numbers = numbers.copy()
+        numbers[:, 0] = np.where(numbers[:, 0] < law.offer, 0.1, 0.9)
+        return right(marks, rest, noise, even, numbers)
+
+    monkeypatch.setattr(births, "moved", wrong)
+
+
+def free_anchors(monkeypatch):
+    """Anchors keep their 1, but rows ahead of them flip too."""
+    right = module.frozen
+
+    def wrong(log_odds, first, order, made):
+        right(log_odds, first, order, made)
+        made[:] = np.where(np.isneginf(made), log_odds[:, None], made)
+
+    monkeypatch.setattr(module, "frozen", wrong)
+
+
+WRONG = [
+    (designated, FIXED, {"more": 1}),
+    (no_anchors, FIXED, {"more": 1}),
+    (odds_of_one_row_less, FIXED, {}),
+    (dropped_first, FIXED, {}),
+    (dropped_first, WEIGHTED, {}),
+    (unlike_their_row, FIXED, {}),
+    (even_chances, FIXED, {"births": 1, "turns": 2}),
+    (free_anchors, FIXED, {}),
+]
+
+
+class TestWrong:
+    pytestmark = slow
+
+    @pytest.mark.parametrize(("wrong", "joint", "how"), WRONG)
+    def test_a_wrong_sampler_is_caught(self, wrong, joint, how, monkeypatch):
+        wrong(monkeypatch)
+        said, size = worst(run(joint, monkeypatch, **how))
+        assert size > CAUGHT, said
+
+    def test_what_makes_designated_workers_wrong_is_not_the_counting(self, monkeypatch):
+        """With anchors, a count of the rows after each sweep changes nothing."""
+        said, size = worst(run(FIXED, monkeypatch, more=1))
+        assert size < PASS, said
+
+
+# --- exact posteriors ---
+
+
+def chain(joint, x, steps, seed=0):
+    """`events` of every sweep after a tenth, from no feature."""
+    alg, chunk = anchored(joint), Chunk(0, 0, x, joint.mask)
+    chunks, draws = cut(chunk, [1, len(x) - 1]), Draws(seed)
+    now = alg.init(alg.survey(chunk), draws)
+    assert now.phase == Phase.COUNT
+    params = after_flips(alg, now.now, draws)
+    states, kept = [alg.start(c, now, draws) for c in chunks], []
+    for at in range(1, steps + 1):
+        for phase in (2 * at, 2 * at + 1):
+            states, params, _ = step(alg, chunks, states, params, draws.at(phase))
+        if at > steps // 10:
+            kept.append(exact.facts(whole(states).z))
+    common, features, alone = (np.array(column) for column in zip(*kept, strict=True))
+    return exact.events(common, features, alone)
+
+
+def farthest(rows, masked, steps, seed=0):
+    """Largest distance of a frequency from the exact probability, in standard errors."""
+    mask = np.ones((rows, 2), bool)
+    if masked:
+        mask[0, 1] = mask[rows - 1, 0] = False
+    x = np.where(mask, np.random.default_rng(4).normal(size=(rows, 2)) * 1.5, 0.0)
+    joint = Infinite(noise=0.5, scale=1.3, mass=0.5, mask=mask if masked else None, rows=rows, columns=2)
+    common, features, alone, chance = exact.posterior(x, mask, 0.5, 1.3, 0.5, 1e-6)
+    expected = chance @ exact.events(common, features, alone)
+    seen = chain(joint, x, steps, seed)
+    usual = np.minimum(expected, 1 - expected) > 0.01
+    error = np.maximum(batch_error(seen), 1e-4)
+    return np.abs((seen.mean(axis=0) - expected) / error)[usual].max()
+
+
+def test_exact_posterior_in_short():
+    assert farthest(3, masked=False, steps=1500) < 4.5
+
+
+class TestExact:
+    pytestmark = slow
+
+    @pytest.mark.parametrize("masked", [False, True])
+    @pytest.mark.parametrize("rows", [2, 3, 4])
+    def test_exact_posterior(self, rows, masked):
+        assert farthest(rows, masked, steps=15_000) < 4.5
+
+    def test_a_wrong_posterior_is_told_from_it(self, monkeypatch):
+        dropped_first(monkeypatch)
+        assert farthest(3, masked=False, steps=15_000) > 6

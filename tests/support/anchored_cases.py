@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ibpdist.algorithms.anchored import Anchored
-from ibpdist.algorithms.anchors import AnchoredState, Phase
+from ibpdist.algorithms.anchors import AnchoredState, Phase, joined
 from ibpdist.data._base import Chunk
 from ibpdist.structs import combine, replace
 
@@ -47,23 +47,35 @@ def after_flips(alg, now, draws):
     return replace(alg.begun(now), phase=np.asarray(int(Phase.BIRTHS)), scale=np.asarray(scale))
 
 
-def transition(alg, sizes):
-    """Both steps of a sweep, over chunks of these sizes."""
+def whole(states):
+    """Row state of all chunks together."""
+    held = [state.now for state in states]
+    return replace(
+        held[0],
+        z=np.concatenate([state.z for state in held], axis=1),
+        w=np.concatenate([state.w for state in held], axis=1),
+    )
+
+
+def transition(alg, sizes, more=0):
+    """Both steps of a sweep over chunks of these sizes, and `more` counts of the rows after them."""
 
     def both(chunk, now, state, draws):
         chunks = cut(chunk, sizes)
         states, params = split(state, chunks), after_flips(alg, now, draws)
-        for phase in (2 * draws.step, 2 * draws.step + 1):
-            states, params, _ = step(alg, chunks, states, params, draws.at(phase))
-        held = [s.now for s in states]
-        whole = replace(
-            held[0],
-            z=np.concatenate([s.z for s in held], axis=1),
-            w=np.concatenate([s.w for s in held], axis=1),
-        )
-        return params.now, whole
+        first = (2 + more) * draws.step
+        for at in range(2 + more):
+            if at >= 2:
+                params = alg.begun(params.now)
+            states, params, _ = step(alg, chunks, states, params, draws.at(first + at))
+        return params.now, aligned(whole(states), params)
 
     return both
+
+
+def aligned(state, params):
+    """Row state for the features of the parameters, none of which are newborn."""
+    return joined(state, params, 0, state.w.shape[0] > 0)
 
 
 def anchored(joint, **settings):
