@@ -21,6 +21,7 @@ from ibpdist.cli._options import (
     talk,
     where,
 )
+from ibpdist.cli.campaigns import sweep
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping
 
@@ -97,12 +98,18 @@ def fit(
 @where
 @memory
 @talk
-def resume(run: Path, quiet: bool, verbose: bool, **options: Any) -> int:
-    """Go on with a fit that was interrupted.
+@click.pass_context
+def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **options: Any) -> int:
+    """Go on with a fit or a campaign that was interrupted.
 
     The result has the bits of a fit that was not interrupted. A RUN that is complete is left
     as it is.
     """
+    from ibpdist.runs.campaign import is_campaign
+
+    if is_campaign(run):
+        again = {"campaign": run / "campaign.yaml", "run": run, "quiet": quiet, "verbose": verbose}
+        return int(ctx.invoke(sweep, estimate=False, **again, **options))
     from ibpdist.pipeline import resume as resume_
 
     with _resumable(run), stepping("resume", quiet=quiet, verbose=verbose) as progress:

@@ -56,14 +56,15 @@ def _campaign(path: Path) -> Iterator[str]:
             sealed.read(failed)
     except StorageError as error:
         yield str(error)
-    for run in [*sorted(path.glob("groups/*")), *sorted(path.glob("fits/*"))]:
-        if not (run / FAILED).exists():
-            yield from _run(run)
+    runs = [*sorted(path.glob("groups/*")), *sorted(path.glob("fits/*"))]
+    for run in filter(is_run, runs):
+        yield from _run(run)
     if not is_held(path / "lock"):
-        yield from (
-            f"{one}: was left by a process that was killed; sweep removes it"
-            for one in path.glob("*.partial")
-        )
+        begun = [
+            run for run in runs if not is_run(run) and any(run.iterdir()) and not (run / FAILED).exists()
+        ]
+        litter = [*sorted(path.glob("*.partial")), *begun]
+        yield from (f"{one}: was left by a process that was killed; sweep removes it" for one in litter)
 
 
 def _readable(path: Path) -> Iterator[str]:

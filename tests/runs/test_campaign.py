@@ -171,6 +171,20 @@ def test_litter_is_named(swept):
         (swept / "summary.partial").rmdir()
 
 
+@pytest.mark.parametrize("where", ["groups", "fits"])
+def test_what_was_begun_when_a_kill_came_is_named(swept, where):
+    begun = swept / where / "begun"
+    begun.mkdir()
+    assert verify(swept) == [], "an empty folder is nothing"
+    (begun / "spec.yaml").write_text("half")
+    assert verify(swept) == [f"{begun}: was left by a process that was killed; sweep removes it"]
+    directory = CampaignDirectory(swept)
+    assert verify(swept) == [], "it may be at work"
+    directory.close()
+    (begun / "spec.yaml").unlink()
+    begun.rmdir()
+
+
 def test_a_fit_of_a_campaign_is_a_run(swept):
     manifest = Manifest.read(swept)
     for fit in manifest.fits:

@@ -1,0 +1,73 @@
+"""Campaigns among faults: workers are killed all the time, two sweeps want one folder a hundred times."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import ibpdist as ibp
+from ibpdist.runs import events
+from ibpdist.runs.verify import verify
+from tests.support.clusters import worker_pids
+from tests.support.grids import alone, grid, same_bits, small_store
+from tests.support.races import race, racers
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
+FITS, SAMPLE, EVERY = 200, 8, 10.0
+
+
+class Killer(threading.Thread):
+    """Kills a worker of this process every so many seconds, until it is told to stop."""
+
+    def __init__(self, every):
+        super().__init__(daemon=True)
+        self.every, self.kills, self.enough = every, 0, threading.Event()
+        self.rng = np.random.default_rng(3)
+
+    def run(self):
+        while not self.enough.wait(self.every):
+            found = worker_pids()
+            if found:
+                os.kill(found[self.rng.integers(len(found))], signal.SIGKILL)
+                self.kills += 1
+
+
+def test_many_small_fits_while_workers_are_killed(tmp_path):
+    store = small_store(tmp_path, rows=2000, columns=10)
+    settings = {"moves": False, "family": ["structured", "nonsense"]}
+    good = {"truncation": [2, 3], "restarts": FITS // 2, "steps": 40, "checkpoint": 4}
+    keys = grid(store, **good)
+    killer = Killer(EVERY)
+    killer.start()
+    found = ibp.sweep(keys, tmp_path / "run", workers=2)
+    killer.enough.set()
+    killer.join()
+    assert killer.kills >= 2, "a campaign that nobody disturbed proves nothing"
+    logs = [events.read(log) for log in (tmp_path / "run").glob("groups/*/events.jsonl")]
+    assert sum(event.get("replayed", 0) for log in logs for event in log) > 0
+    assert (found.summary.status == "finished").all()
+    assert found.summary.status.size == FITS
+    for at, fit in enumerate(found.manifest.fits[:: FITS // SAMPLE]):
+        same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}", serial=True))
+    assert verify(tmp_path / "run") == []
+    more = ibp.sweep(grid(store, **(good | {"restarts": 1, "set": settings})), tmp_path / "bad", workers=2)
+    assert [fit.labels["family"] for fit, _, _ in more.failed] == ["nonsense"] * 2
+    for fit in more.manifest.fits:
+        if fit.labels["family"] == "structured":
+            labels = {name: fit.labels[name] for name in ("truncation", "restart")}
+            ours = more.open(fit)["params"].to_dataset().compute()
+            assert ours.identical(found.fit(**labels)["params"].to_dataset().compute())
+
+
+def test_a_hundred_races(tmp_path):
+    store, winners = small_store(tmp_path), []
+    with racers(store) as (made, said):
+        for number in range(100):
+            winner, code, seconds = race(made, said, tmp_path / f"run{number}")
+            winners.append(winner)
+            assert code == 6
+            assert seconds < 5
+    assert set(winners) == {0, 1}, "it is a race"
+    assert all(verify(tmp_path / f"run{number}") == [] for number in range(100))

@@ -1,0 +1,160 @@
+"""Campaigns on the command line: what it says, its exit codes, kills, and two at once."""
+
+import re
+import signal
+import time
+
+import pytest
+from click.testing import CliRunner
+
+import ibpdist as ibp
+from ibpdist.cli import main
+from ibpdist.runs import events
+from ibpdist.runs.verify import verify
+from tests.support.grids import as_yaml, command, grid, same_bits, small_store, steps_made, told
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return small_store(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def file(store, tmp_path):
+    path = tmp_path / "campaign.yaml"
+    path.write_text(as_yaml(grid(store)))
+    return path
+
+
+def run_cli(*arguments):
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def wait_for(what, process, seconds=120.0):
+    """Until something is so, while a process works on it."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.01)
+
+
+def steps_of_group(run, number):
+    """Steps of the group that began as so many others had."""
+    logs = sorted(
+        run.glob("groups/*/events.jsonl"), key=lambda log: log.with_name("run.json").stat().st_mtime
+    )
+    if len(logs) <= number:
+        return 0
+    return sum(event["event"] == "step" for event in events.read(logs[number]))
+
+
+def test_a_campaign_from_a_file(file, tmp_path):
+    run = tmp_path / "run"
+    said = run_cli("sweep", file, run, "--estimate")
+    assert said.exit_code == 0
+    assert said.stdout.startswith("4 fits\n4 fits in 1 group, in this process\n")
+    assert not run.exists()
+    done = run_cli("sweep", file, run)
+    assert done.exit_code == 0, done.output
+    assert "4 of 4 fits ended" in done.stdout
+    assert done.stdout.endswith(f"written to {run}; more with: ibpdist show {run}\n")
+    assert "sweep: 4 of 4 fits ended" in done.stderr
+    shown = run_cli("show", run)
+    assert shown.stdout in done.stdout
+    assert run_cli("sweep", file, run, "-q").output == ""
+    assert run_cli("resume", run, "-q").exit_code == 0
+    assert steps_made(run) == 6
+    assert run_cli("verify", run).stdout == f"{run}: no problems\n"
+
+
+def test_other_commands_take_the_best_fit(store, file, tmp_path):
+    run = tmp_path / "run"
+    assert run_cli("sweep", file, run, "-q").exit_code == 0
+    best = ibp.open_campaign(run).best_fit()
+    done = run_cli("evaluate", run, store, "-q")
+    assert done.exit_code == 0, done.output
+    assert f"{run} is a campaign; this is of its best fit, {run / 'fits' / best.id}" in done.stderr
+    assert "held-out score" in done.stdout
+    assert "heldout" in ibp.open_campaign(run).best().children
+    assert run_cli("transform", run, store, tmp_path / "out.zarr", "-q").exit_code == 0
+    assert run_cli("export", run, tmp_path / "csv", "-q").exit_code == 0
+    assert (tmp_path / "csv").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("restarts: 2", "restarts: two", "line 4: restarts: expected integer, got 'two'"),
+        ("restarts: 2", "restart: 2", "line 4: restart: unknown key; did you mean restarts?"),
+        ("restarts: 2", "restarts: 2\nrestarts: 2", "line 5: restarts stands twice, first in line 4"),
+        ("moves: false", "mooves: false", "line 9: set.mooves: lg-vi-infinite has no such setting"),
+    ],
+)
+def test_a_fault_in_the_file_is_2_with_key_and_line(file, tmp_path, old, new, sentence):
+    file.write_text(file.read_text().replace(old, new))
+    done = run_cli("sweep", file, tmp_path / "run")
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"ibpdist: {file}: {sentence}"), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_failed_fit_gives_the_campaign_its_code(store, tmp_path):
+    file = tmp_path / "campaign.yaml"
+    settings = {"moves": False, "family": ["structured", "nonsense"]}
+    file.write_text(as_yaml(grid(store, truncation=3, set=settings)))
+    done = run_cli("sweep", file, tmp_path / "run", "-q")
+    assert done.exit_code == 2
+    first = "lg-vi-infinite, K = 3, family nonsense, restart 0"
+    assert done.stderr == (
+        f"ibpdist: 2 of 4 fits failed, first {first}: family: 'nonsense': expected structured, factorised\n"
+    )
+
+
+def test_the_limit_that_nobody_chose_is_7(file, tmp_path, monkeypatch):
+    from ibpdist.spec import FitSpec
+
+    monkeypatch.setattr(FitSpec.model_fields["steps"], "default", 6)
+    assert run_cli("sweep", file, tmp_path / "run", "-q").exit_code == 7
+
+
+def test_killed_in_the_middle_it_computes_no_committed_fit_again(store, tmp_path):
+    keys = grid(store, holdout=[0.25, 0.3], steps=60, checkpoint=5)
+    file, run = tmp_path / "campaign.yaml", tmp_path / "run"
+    file.write_text(as_yaml(keys))
+    process = command("sweep", file, run, "--serial")
+    wait_for(lambda: steps_of_group(run, 1) > 10, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    committed = {event["fit"] for event in told(run, "fit")}
+    assert len(committed) == 4
+    assert all(problem.endswith("removes it") for problem in verify(run)), "at rest it is always valid"
+    before = {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in committed}
+    made = steps_made(run)
+    process = command("sweep", file, run, "--serial", "-q")
+    assert process.wait(200) == 0, process.stderr.read()
+    assert {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in committed} == before
+    assert len(told(run, "fit")) == 8
+    assert steps_made(run) <= 120 + 15, f"{made} steps were made before"
+    plain = ibp.sweep(keys, tmp_path / "plain")
+    found = ibp.open_campaign(run)
+    for fit in plain.manifest.fits:
+        same_bits(found.open(fit), plain.open(fit))
+    assert verify(run) == []
+
+
+def test_interrupted_it_says_how_to_go_on(store, tmp_path):
+    file, run = tmp_path / "campaign.yaml", tmp_path / "run"
+    file.write_text(as_yaml(grid(store, steps=100_000)))
+    first = command("sweep", file, run, "--serial")
+    wait_for(lambda: steps_of_group(run, 0) > 3, first)
+    second = command("sweep", file, run, "--serial")
+    assert second.wait(120) == 6
+    assert re.search(rf"{re.escape(str(run))}: in use by process {first.pid} on", second.stderr.read())
+    assert first.poll() is None
+    first.send_signal(signal.SIGINT)
+    assert first.wait(60) == 130
+    said = first.stderr.read()
+    assert f"ibpdist: go on with: ibpdist sweep {file} {run}" in said
+    assert not (run / "lock").exists()
