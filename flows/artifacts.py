@@ -58,9 +58,7 @@ def rows_of(summary: Any) -> Iterator[Row]:
     """One row for each fit of a summary (a Dataset over the grid), with the values of its dims by name."""
     dims = list(summary.sizes)
     labels = [summary[dim].values.tolist() for dim in dims]
-    columns = {
-        name: summary[name].transpose(*dims).values for name in SHOWN if set(summary[name].dims) == set(dims)
-    }
+    columns = {name: summary[name].transpose(*dims).values for name in SHOWN}
     for index in itertools.product(*(range(len(values)) for values in labels)):
         named = {dim: values[at] for dim, values, at in zip(dims, labels, index, strict=True)}
         yield named | {name: _plain(values[index].item()) for name, values in columns.items()}

@@ -102,15 +102,8 @@ def sweeping(run: str) -> Iterator[lines.Sweep]:
 
 
 def in_words(now: lines.Standing) -> str:
-    """Where a campaign is, in one line for all and one for each fit that runs."""
-    left = "" if now.left is None else f", at most {now.left / 60:.0f} min left"
-    failed = f", {now.failed} failed" if now.failed else ""
-    told = [f"{now.ended} of {now.fits} fits ended{failed}{left}"]
-    told += [
-        f"{one.name}: step {one.step} of at most {one.limit}, {level(one.objective, one.active)}"
-        for one in now.running
-    ]
-    return "\n".join(told)
+    """Where a campaign is, in one line for each fit that runs and one for all."""
+    return "\n".join(lines.standing("sweep", now))
 
 
 def level(objective: float, active: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, ParamSpec, TypeVar
 
@@ -73,8 +74,14 @@ def is_served() -> bool:
 
 
 def perform(call: Task[P, R], *args: P.args, **options: P.kwargs) -> R:
-    """Run a task: through Prefect within a flow run, else its body only, for which nothing is started."""
-    return call(*args, **options) if is_served() else call.fn(*args, **options)
+    """Run a task: through Prefect within a flow run, else its body only, for which nothing is started.
+
+    Prefect logs what all libraries say from INFO on; Dask says something at every step.
+    """
+    if not is_served():
+        return call.fn(*args, **options)
+    logging.getLogger("distributed").setLevel(logging.ERROR)
+    return call(*args, **options)
 
 
 def launch(flow: Flow[..., R], parameters: Mapping[str, Any]) -> R:

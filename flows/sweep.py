@@ -13,6 +13,8 @@ from flows.progress import sweeping
 from flows.steps import Where, perform, step
 from ibpdist.campaign_spec import in_words
 from ibpdist.errors import IbpError
+from ibpdist.report.campaign import summary
+from ibpdist.words import counted
 
 
 @step("sweep")
@@ -20,6 +22,7 @@ def sweep_step(campaign: str, run: str, where: dict[str, Any]) -> str:
     """Make the fits of a grid that are not there yet; the path of the campaign."""
     with sweeping(run) as progress:
         made = ibp.sweep(campaign, run, progress=progress, **where)
+    artifacts.say(run, "answer", summary(made))
     artifacts.table(run, made.summary)
     return run
 
@@ -44,8 +47,7 @@ def refuse_failed(run: str) -> None:
     found = ibp.open_campaign(run)
     if found.failed:
         fit, reason, code = found.failed[0]
-        count, fits = len(found.failed), len(found.manifest.fits)
-        which = in_words(fit.labels)
-        error = IbpError(f"{run}: {count} of {fits} fits failed, the first is {which}: {reason}")
+        count = f"{len(found.failed)} of {counted(len(found.manifest.fits), 'fit')} failed"
+        error = IbpError(f"{run}: {count}, first {in_words(fit.labels)}: {reason}")
         error.code = code
         raise error

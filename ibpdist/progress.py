@@ -130,7 +130,7 @@ class _SweepLines:
 
     def __call__(self, now: Standing) -> None:
         if self.verbose or self.clock.due(now.ended):
-            for line in _sweep(self.title, now, None if self.verbose else 0):
+            for line in standing(self.title, now, None if self.verbose else 0):
                 _say(line)
 
 
@@ -142,10 +142,10 @@ class _SweepPicture:
         from rich.text import Text
 
         if self.clock.due(now.ended):
-            self.live.update(Text("\n".join(_sweep(self.title, now)), no_wrap=True), refresh=True)
+            self.live.update(Text("\n".join(standing(self.title, now)), no_wrap=True), refresh=True)
 
 
-def _sweep(title: str, now: Standing, most: int | None = SHOWN) -> Iterator[str]:
+def standing(title: str, now: Standing, most: int | None = SHOWN) -> Iterator[str]:
     """A line for each of so many fits, then one for all."""
     shown = now.running[:most]
     for one in shown:
