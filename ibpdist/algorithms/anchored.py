@@ -304,7 +304,7 @@ class Anchored:
         return self.fit
 
     def describe(self, params: AnchoredParams) -> Named:
-        return self.fit.describe(params.now)
+        return {**self.fit.describe(params.now), "scale": ((), params.scale)}
 
     def describe_rows(self, local: AnchoredState, params: AnchoredParams) -> Named:
         state = joined(local.now, params, int(local.start), self.model.weights.keeps)

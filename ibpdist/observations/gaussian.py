@@ -294,6 +294,7 @@ class Gaussian:
         return bool(params.latent) or len(params.spectrum) == 1
 
     def describe(self, params: GaussianParams, order: NDArray[np.intp]) -> Named:
+        shared = params.scale[0] if params.scale.size else np.nan
         return {
             "mean": (("feature", "column"), params.mean[order]),
             "mean_sd": (("feature", "column"), np.sqrt(dictionary.variance(params))[order]),
@@ -302,7 +303,7 @@ class Gaussian:
             else ((), params.noise[:1].reshape(())),
             "scale": (("feature",), params.scale[order])
             if self.scale == "feature"
-            else ((), params.scale[:1].reshape(())),
+            else ((), np.asarray(shared)),
             "spread": (("column",), params.spread),
             "basis": (("group", "feature", "component"), params.basis[:, order]),
             "spectrum": (("group", "component"), params.spectrum),
