@@ -230,3 +230,21 @@ def test_possible_cross_products_are_left_alone():
     for d, psi in enumerate(params.noise):
         exact = np.linalg.solve(gram[0] + psi * np.diag(1 / params.scale), cross[:, d])
         np.testing.assert_allclose(found.mean[:, d], exact, **CLOSE)
+
+
+@pytest.mark.parametrize("features", [0, 1, 7])
+def test_a_known_dictionary_of_other_features(features):
+    """Variances and facts stay; there is no covariance left, and no gram matrix is needed for the moments."""
+    params = solved(*made(4))
+    mean = np.random.default_rng(0).normal(size=(features, COLUMNS))
+    found = dictionary.known(params, mean, np.full(features, 0.7))
+    assert (dictionary.variance(found) == 0).all()
+    np.testing.assert_allclose(dictionary.second_moment(found), (mean**2).sum(axis=1))
+    np.testing.assert_array_equal(found.noise, params.noise)
+    assert found.basis.shape == (2, features, features)
+    assert float(found.entropy) == 0
+    gamma = dictionary.precision_gram(found).sum(axis=0)
+    np.testing.assert_allclose(gamma, (mean / params.noise) @ mean.T, **CLOSE)
+    sums = replace(made(4)[1], gram=np.zeros((2, features, features)), cross=np.zeros((features, COLUMNS)))
+    again = dictionary.draw(solved(found, sums), np.random.default_rng(1))
+    assert again.mean.shape == (features, COLUMNS)

@@ -363,3 +363,31 @@ def test_family_by_name():
     assert Gaussian() == Gaussian(family=Family.STRUCTURED)
     with pytest.raises(UsageError, match="family: 'joint': expected structured, factorised"):
         Gaussian(family="joint")
+
+
+@pytest.mark.parametrize("noise", ["one", "column", 0.7])
+@pytest.mark.parametrize("scale", ["one", "feature", 1.2])
+def test_terms_that_need_no_rows(noise, scale):
+    seen, params, sums = sums_of(Case(noise=noise, scale=scale))
+    whole, rest = seen.score(params, sums), seen.priors(params)
+    assert "dictionary" in rest
+    assert whole.keys() - rest.keys() == {"likelihood"}
+    assert all(whole[name] == value for name, value in rest.items())
+
+
+def test_the_common_scale():
+    seen, params, _ = sums_of(Case(rule="draw"))
+    rng = np.random.default_rng(0)
+    assert seen.common_scale(params, rng) == params.scale[0]
+    assert Gaussian(scale=0.3).common_scale(params, rng) == 0.3
+
+
+def test_without_a_feature_the_common_scale_is_from_its_prior():
+    seen, params, _ = sums_of(Case(rule="draw"))
+    none, rng = dictionary.known(params, np.zeros((0, 4)), np.zeros(0)), np.random.default_rng(0)
+    drawn = np.array([seen.common_scale(none, rng) for _ in range(3000)])
+    law = invgamma(0.5 * PSEUDO, scale=0.5 * PSEUDO * float(params.unit))
+    assert kstest(drawn, law.cdf).pvalue > 1e-3
+    found = seen.describe(none, np.zeros(0, np.intp))
+    assert found["mean"][1].shape == (0, 4)
+    assert np.isnan(found["scale"][1])

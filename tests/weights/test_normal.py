@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from ibpdist.kernels import respond
 from ibpdist.observations.variances import Evidence
@@ -111,3 +112,8 @@ def test_lengths_are_where_the_objective_is_highest():
 def test_unused_features_take_the_length_of_their_prior():
     found = Normal().stretch(np.zeros(1), np.zeros(1), Evidence(np.full(1, 2.0), np.full(1, 8.0), 0.0))
     assert found == pytest.approx(2.0)
+
+
+def test_surprise_is_what_a_draw_costs():
+    w = np.random.default_rng(2).normal(size=(2, 5)) * 3
+    np.testing.assert_allclose(Normal().surprise(w), -norm.logpdf(w), rtol=1e-12)
