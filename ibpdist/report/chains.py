@@ -61,7 +61,7 @@ def facts(result: Any) -> Iterator[tuple[str, str]]:
     for at, name in enumerate(table["variable"].values):
         one = {key: float(held.values[at]) for key, held in table.data_vars.items()}
         text = f"{one['mean']:.6g} +- {one['sd']:.3g}"
-        if np.isfinite(one["rhat"]):
+        if not np.isnan(one["rhat"]):
             text += f"  R-hat {diagnostics.said(one['rhat'])}, {one['ess_bulk']:.0f} effective draws"
         yield str(name).replace("_", " "), text
 

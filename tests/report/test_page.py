@@ -182,6 +182,11 @@ def test_features_are_images_when_columns_are_pixels(pages: Any) -> None:
     )
 
 
+def test_a_draw_has_no_standard_deviation(pages: Any) -> None:
+    assert "±" not in pages["sampled"].source
+    assert "±" in pages["labelled"].source
+
+
 def said(found: Page, kind: str) -> list[str]:
     return [one.text for one in found.all("li") if one.attributes.get("class") == kind]
 

@@ -166,3 +166,30 @@ def test_a_large_campaign_stays_readable(folder: Path) -> None:
     assert "b, mass 7" in legend.text
     assert max(len(table.children[-1].children) for table in found.all("table")) == 400
     assert any("Of 2,880 fits the first are listed" in one.text for one in found.all("p"))
+
+
+@pytest.mark.parametrize(
+    ("levels", "kind"), [([1, 2, 4], "good"), ([1, 2, 4], "doubt"), ([1, 2, 2], "doubt")]
+)
+def test_larger_truncations_that_are_no_better_leave_no_doubt(
+    levels: list[int], kind: str, folder: Path
+) -> None:
+    """The best fit uses all of its two features."""
+    campaign = ibp.open_campaign(folder)
+    best = campaign.fit(truncation=2, restart=0, noise="one")
+    assert bool(best["diagnosis"]["used_up"])
+    held = report_fits.campaign(best)
+    numbers = {name: held.summary[name].values.copy() for name in ("heldout", "objective")}
+    numbers["heldout"][0, 1, 0, 0] = 3.0
+    if kind == "doubt":
+        numbers["objective"][:, 2] = np.nan
+    dims = held.summary["objective"].dims
+    held.summary = held.summary.assign({name: (dims, values) for name, values in numbers.items()})
+    held.summary = held.summary.assign_coords(truncation=levels)
+    found = Page(page(Facts(folder, best, held)))
+    said = {one.attributes["class"]: one.text for one in found.all("li") if "2 of 2 features" in one.text}
+    assert list(said) == [kind]
+    words = "but fits with up to 4 are no better" if kind == "good" else "so there may be more"
+    assert words in said[kind]
+    truth = Truth(best, held.summary)
+    assert all(same(float(one.attributes["data-value"]), truth.of(one)) for one in found.numbers)

@@ -103,6 +103,11 @@ class Facts:
     def columns(self) -> Values | None:
         return self.labels("column", "params")
 
+    @cached_property
+    def uncertain(self) -> bool:
+        """Whether features have standard deviations; those of a single draw are zero."""
+        return self.has("params/mean_sd") and bool((self.values("params/mean_sd") > 0).any())
+
     def again(self, name: str, k: int, **index: int) -> Number | None:
         """Of the stability of feature k, which has a place there when it is active in the best fit."""
         if not self.has(f"stability/{name}"):

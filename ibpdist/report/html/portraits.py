@@ -69,7 +69,7 @@ def _column(facts: Facts, k: int, d: int, share: float) -> Html:
     )
     number = facts.one("params/mean", feature=k, column=d).html(VALUE)
     sd = None
-    if facts.has("params/mean_sd"):
+    if facts.uncertain:
         sd = join(" ± ", facts.one("params/mean_sd", feature=k, column=d).html(VALUE))
     side = "above" if share >= 0 else "below"
     shown = tag("i", class_=f"swing {side}", style=f"--v:{abs(share):.4f}", aria_hidden="true")

@@ -54,11 +54,9 @@ def left_out(facts: Facts) -> Html | None:
 def _how(facts: Facts) -> Html:
     if facts.image is None:
         count = tag("span", str(TOP), data_limit="columns")
-        said: Child = [
-            "The ",
-            count,
-            " columns with the largest values of each feature, ± standard deviation.",
-        ]
+        more = ", ± standard deviation." if facts.uncertain else "."
+        said: Child = ["The ", count, " columns with the largest values of each feature", more]
+
         return tag("p", said, class_="lead")
     most = limit(facts)
     high, wide = (tag("span", str(size), data_label="image") for size in facts.image)

@@ -13,7 +13,7 @@ from ibpdist.report.html.score import heldout
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.html.sections.answer import FOUND_AGAIN, stable
 
-HOLDS, DOUBT, OPEN, FACT = "good", "doubt", "open", "fact"
+GOOD, DOUBT, OPEN, FACT = "good", "doubt", "open", "fact"
 Verdict = tuple[str, Child]
 
 _FEATURES = re.compile(r"\bfeatures? (\d+(?:, \d+)*(?: and \d+)?)")
@@ -50,7 +50,7 @@ def _convergence(facts: Facts) -> Iterator[Verdict]:
         steps = facts.attribute("steps").html(COUNT)
         yield OPEN, [steps, " steps were drawn from the posterior; a sampler does not converge to a point."]
     elif facts.attrs["stop"] == "converged":
-        yield HOLDS, ["The fit ", reason, "."]
+        yield GOOD, ["The fit ", reason, "."]
     else:
         yield DOUBT, ["The fit has not converged: it was ", reason, ". Go on with more steps (--steps)."]
 
@@ -58,10 +58,37 @@ def _convergence(facts: Facts) -> Iterator[Verdict]:
 def _room(facts: Facts) -> Iterator[Verdict]:
     active, most = facts.made("params/active", "sum"), facts.attribute("truncation")
     of = [active.html(COUNT), " of ", most.html(COUNT)]
-    if facts.has("diagnosis/used_up") and bool(facts.values("diagnosis/used_up")):
+    full = facts.has("diagnosis/used_up") and bool(facts.values("diagnosis/used_up"))
+    larger = _larger(facts)
+    if full and larger is not None:
+        yield (
+            GOOD,
+            [
+                of,
+                " features provided are in use, but fits with up to ",
+                larger.html(COUNT),
+                " are no better.",
+            ],
+        )
+    elif full:
         yield DOUBT, [of, " features provided are in use, so there may be more: try a larger K."]
     elif active.value < most.value:
-        yield HOLDS, ["Room was left: ", of, " features provided are in use, so K did not set their number."]
+        yield GOOD, ["Room was left: ", of, " features provided are in use, so K did not set their number."]
+
+
+def _larger(facts: Facts) -> Number | None:
+    """The largest truncation of a campaign, if it is larger than that of the best fit and has a result."""
+    if facts.summary is None or "truncation" not in facts.best_at:
+        return None
+    tried = [str(k) for k in facts.summary["truncation"].values]
+    here = {dim: at for dim, at in facts.best_at.items() if dim != "restart"}
+    found = [
+        (int(k), at)
+        for at, k in enumerate(tried)
+        if k.isdigit() and facts.made("summary/objective", "max", **here | {"truncation": at}).known
+    ]
+    most, at = max(found, default=(0, 0))
+    return facts.one("summary/truncation", truncation=at) if most > int(facts.attrs["truncation"]) else None
 
 
 def _starts(facts: Facts) -> Iterator[Verdict]:
@@ -86,7 +113,7 @@ def _restarts(facts: Facts) -> Iterator[Verdict]:
         return
     limit = tag("span", f"{FOUND_AGAIN:.0%}".replace("%", "\u00a0%"), data_limit="stability")
     said = [again.html(COUNT), " of ", facts.made("params/active", "sum").html(COUNT)]
-    kind = HOLDS if again.value == len(facts.active) else DOUBT
+    kind = GOOD if again.value == len(facts.active) else DOUBT
     yield kind, [said, " features are found in at least ", limit, " of the restarts."]
 
 
@@ -150,7 +177,7 @@ def _remark(facts: Facts, text: str) -> Html:
 
 
 def _narrow(facts: Facts) -> Html | None:
-    if sampled(facts):
+    if sampled(facts) or not facts.uncertain or facts.image is not None:
         return None
     note = (
         "Standard deviations (after ±) are those of a variational fit. They are too narrow: they leave out "
