@@ -20,16 +20,17 @@ class TreeSum(Generic[T]):
     def __init__(self) -> None:
         self._stack: list[T] = []
         self._own: list[bool] = []
-        """Whether a value of the stack was made here, so that its arrays can be used again."""
+        """Whether a value of the stack was made here or given away, so that its arrays can be used again."""
         self._count = 0
 
-    def add(self, value: T) -> None:
+    def add(self, value: T, *, own: bool = False) -> None:
+        """`own`: the value is given away, and its arrays may be used for the sum."""
         self._count += 1
         merges = (self._count & -self._count).bit_length() - 1
         for _ in range(merges):
             value = combine(self._stack.pop(), value, reuse=self._own.pop())
         self._stack.append(value)
-        self._own.append(merges > 0)
+        self._own.append(own or merges > 0)
 
     def value(self) -> T:
         """The total; partial subtrees are joined from the right."""

@@ -119,7 +119,7 @@ def advance(bench: Workbench, first: int, last: int, step: int) -> Block:
     total: TreeSum[Any] = TreeSum()
     with one_thread():
         for index in range(first, last):
-            total.add(bench.advance(index, step))
+            total.add(bench.advance(index, step), own=True)
     return Block(total.value(), time.perf_counter() - began, bench.replayed - replayed)
 
 

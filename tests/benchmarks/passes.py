@@ -62,7 +62,7 @@ def passes(system: str, parts: list[Chunk], features: int) -> Iterator[tuple[flo
         began, total = time.thread_time(), TreeSum[Any]()
         for i, part in enumerate(parts):
             states[i], sums = algorithm.local(part, states[i], params, draws.at(step))
-            total.add(sums)
+            total.add(sums, own=True)
         params, trace = algorithm.update(params, total.value(), draws.at(step))
         yield time.thread_time() - began, trace["objective"]
 

@@ -112,6 +112,23 @@ def test_sums_reduce_in_any_bracketing(system):
 
 
 @every
+def test_sums_are_given_away(system):
+    """They are added up in place, so what adds up shares memory with nothing that is kept."""
+    x, observed = problem(6, sum(SIZES), 4, "masked")
+    alg = build(system, FEATURES, settings={"start": "random"})
+    chunk = chunked(x, observed, SIZES)[0]
+    params, draws = alg.init(alg.survey(chunk), Draws(0)), Draws(0)
+    local = alg.start(chunk, params, draws)
+    after, sums = alg.local(chunk, local, params, draws.at(1))
+    again = alg.local(chunk, local, params, draws.at(1))[1]
+    records = (params, local, after, again)
+    kept = [chunk.x, *(values for record in records for values in pack(record)[1].values())]
+    given = list(pack(sums)[1].values())
+    for at, values in enumerate(given):
+        assert not any(np.shares_memory(values, other) for other in kept + given[:at] if values.ndim)
+
+
+@every
 def test_survey_does_not_depend_on_chunks(system):
     alg, chunks, *_ = prepared(system)
     x, observed = problem(6, sum(SIZES), 4, "masked")

@@ -19,7 +19,7 @@ def leaves(count):
     """Values of very different sizes, so that every other order of adding has other bits."""
     rng = np.random.default_rng(count)
     values = rng.normal(size=(count, 40)) * 10.0 ** rng.integers(-12, 12, size=(count, 40))
-    return [Leaf(value, value, np.array([i])) for i, value in enumerate(values)]
+    return [Leaf(value, value.copy(), np.array([i])) for i, value in enumerate(values)]
 
 
 def reduced(values):
@@ -94,6 +94,17 @@ def test_groups_cover_all_chunks_once():
             parts = groups(count, 2**j)
             assert [c for first, last in parts for c in range(first, last)] == list(range(count))
             assert all(first % 2**j == 0 for first, _ in parts)
+
+
+def test_values_that_are_given_away_give_the_same_bits():
+    values, others = leaves(37), leaves(37)
+    total = TreeSum()
+    for at, value in enumerate(values):
+        total.add(value, own=at % 3 > 0)
+    assert same(total.value(), reduced(others))
+    kept = zip(values[::3], others[::3], strict=True)
+    assert all(np.array_equal(value.total, other.total) for value, other in kept), "only those are used"
+    assert not np.array_equal(values[2].total, others[2].total), "the sum of two was made in the left one"
 
 
 def test_values_that_are_added_are_left_alone():
