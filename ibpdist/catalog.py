@@ -48,7 +48,7 @@ class System:
 
 MOST, MOST_FACTORS = 1000, 80
 """The most features that `auto` may come to, without and with weights."""
-STARTS = ("auto", "random", "rows", "svd", "spectral", "principal")
+STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "fit", "empty")
 """How a fit may begin."""
 
 
@@ -67,7 +67,9 @@ SYSTEMS: Mapping[str, System] = _table(
     ("fa-vi-finite-hard", "ascent", "beta_bernoulli", "normal", HARD, "hard assignment, K factors"),
     ("fa-vi-infinite-hard", "ascent", "stick_breaking", "normal", HARD, "hard assignment of factors"),
     ("lg-gibbs-finite", "gibbs", "beta_bernoulli", "unit", DRAW, "exact sampler, K features"),
+    ("lg-gibbs-infinite", "anchored", "buffet", "unit", DRAW, "exact sampler, unknown number"),
     ("fa-gibbs-finite", "gibbs", "beta_bernoulli", "normal", DRAW, "exact sampler, K factors"),
+    ("fa-gibbs-infinite", "anchored", "buffet", "normal", DRAW, "exact sampler, unknown number of factors"),
     ("lg-collapsed-finite", "collapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, K features"),
     ("lg-collapsed-infinite", "collapsed", "buffet", "unit", DRAW, "rows in turn, unknown number"),
     ("lg-uncollapsed-finite", "uncollapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, simpler"),

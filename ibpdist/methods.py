@@ -11,6 +11,9 @@ from ibpdist.errors import UsageError
 if TYPE_CHECKING:
     from ibpdist.model import Model
 
+FIT = 200
+"""Steps after which a fit that a sampler begins with is good enough."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -31,7 +34,7 @@ class Asked:
     def number(self, name: str, default: float, least: float) -> float:
         value = self.settings.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
-            raise UsageError(f"{name}: {value!r}: expected a number of at least {least:g}")
+            raise UsageError(f"{name} is {value!r}; expected a number of at least {least:g}")
         return float(value)
 
     def count(self, name: str, default: int) -> int:
@@ -71,10 +74,39 @@ def _ascent(model: Model, asked: Asked) -> Any:
 
 
 def _gibbs(model: Model, asked: Asked) -> Any:
-    """All rows at once given the prevalences, which are drawn too."""
+    """All rows at once given the prevalences, which are drawn too; `auto` begins where a variational fit
+    ends."""
     from ibpdist.algorithms.coordinate import Coordinate
 
-    return Coordinate(model, asked.features, asked.inner, asked.start("random", starts()))
+    begin = asked.start("fit", {"fit": _random} | starts())
+    return _warmed(model, asked, Coordinate(model, asked.features, asked.inner, begin))
+
+
+def _anchored(model: Model, asked: Asked) -> Any:
+    """The same without a limit to the number of features (`most` apart)."""
+    from ibpdist.algorithms.anchored import Anchored
+
+    begin = asked.start("fit", {"fit": _random, "empty": _random} | starts())
+    features = 0 if asked.settings.get("start") == "empty" else asked.features
+    most = asked.count("most", max(1000, 4 * asked.features))
+    births = asked.count("births", 64)
+    return _warmed(model, asked, Anchored(model, features, most, asked.inner, births, begin=begin))
+
+
+def _warmed(model: Model, asked: Asked, sampler: Any) -> Any:
+    """The sampler after a fit, unless it was to begin in another way. The fit has at most half of the
+    steps that are not kept."""
+    from ibpdist.algorithms.warmed import Warmed
+
+    if asked.settings.get("start", "auto") not in ("auto", "fit"):
+        return sampler
+    return Warmed(variational(model, asked), sampler, max(1, min(FIT, asked.burn // 2)))
+
+
+def _random() -> Any:
+    from ibpdist.algorithms.starts import Random
+
+    return Random()
 
 
 def _in_turn(turn: str) -> Callable[[Model, Asked], Any]:
@@ -107,6 +139,7 @@ def _particle(model: Model, asked: Asked) -> Any:
 METHODS: Mapping[str, Method] = {
     "ascent": Method(("start", "moves", "anneal"), _ascent),
     "gibbs": Method(("start",), _gibbs),
+    "anchored": Method(("start", "most", "births"), _anchored),
     "collapsed": Method(("start",), _in_turn("collapsed")),
     "uncollapsed": Method(("start",), _in_turn("uncollapsed")),
     "particle": Method(("particles",), _particle),
@@ -123,10 +156,7 @@ def variational(model: Model, asked: Asked) -> Any:
 
     mass = model.prior.mass  # type: ignore[attr-defined]  # all priors that are sampled have one
     prior = StickBreaking(mass) if model.prior.name == "buffet" else BetaBernoulli(mass)
-    plain = {name: value for name, value in asked.settings.items() if name != "start"}
-    return _ascent(
-        Model(prior, model.weights, model.observation), Asked(asked.features, asked.inner, 0, plain)
-    )
+    return _ascent(Model(prior, model.weights, model.observation), Asked(asked.features, asked.inner, 0, {}))
 
 
 def starts() -> dict[str, Any]:

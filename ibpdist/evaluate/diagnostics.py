@@ -73,9 +73,9 @@ def _row(values: Float) -> list[float]:
 
 
 def _worst(found: xr.Dataset, name: str, *, largest: bool) -> tuple[str, float] | None:
-    """The variable with the largest or least finite value."""
+    """The variable with the largest or least value, if any is known."""
     values = found[name].values
-    known = np.flatnonzero(np.isfinite(values))
+    known = np.flatnonzero(~np.isnan(values))
     if not known.size:
         return None
     at = known[np.argmax(values[known]) if largest else np.argmin(values[known])]

@@ -1,0 +1,170 @@
+"""Samplers from data to result: chains side by side, kept draws, the same bits after an interruption."""
+
+import numpy as np
+import pytest
+
+import ibpdist as ibp
+from ibpdist.errors import UsageError
+from ibpdist.evaluate import posterior
+from ibpdist.report.summary import summary
+from ibpdist.runs import events
+from ibpdist.runs.verify import verify
+
+SYSTEMS = ["lg-gibbs-finite", "lg-gibbs-infinite", "fa-gibbs-infinite", "lg-collapsed-infinite"]
+STEPS = 24
+OPTIONS = {"K": 5, "seed": 4, "steps": STEPS, "chains": 2, "thin": 2, "checkpoint": 3}
+GROUPS = ("params", "rows", "trace", "posterior", "draws", "diagnostics", "state")
+every = pytest.mark.parametrize("system", SYSTEMS)
+
+
+def images(rows=60):
+    return ibp.synthetic("images", rows=rows, noise=0.15, seed=3).x.values
+
+
+def same(a, b):
+    for group in GROUPS:
+        one, other = a[group].to_dataset().compute(), b[group].to_dataset().compute()
+        assert one.identical(other), group
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Runs that nobody interrupted, made when they are asked for."""
+    folder, made = tmp_path_factory.mktemp("whole"), {}
+
+    def run(system):
+        if system not in made:
+            made[system] = folder / system
+            ibp.fit(images(), system=system, run=made[system], serial=True, **OPTIONS)
+        return made[system]
+
+    return run
+
+
+@every
+def test_result(system, whole):
+    run = whole(system)
+    found = ibp.open_result(run)
+    kept = list(range(14, STEPS + 1, 2))
+    assert found["posterior"].sizes == {"chain": 2, "draw": len(kept)}
+    assert found["posterior"]["step"].values.tolist() == kept
+    assert found["trace"].sizes["chain"] == 2
+    scalars = {"log_joint", "features", "mass", "noise", "scale", "entries", "singletons"}
+    assert scalars <= set(found["posterior"].data_vars)
+    draws = found["draws"]
+    assert draws["mean"].dims == ("chain", "draw", "place", "column")
+    on = (draws["prevalence"] > 0).sum("place")
+    np.testing.assert_array_equal(on, found["posterior"]["features"])
+    entries = (draws["z"].sum(("row", "place"))).values
+    np.testing.assert_array_equal(entries, found["posterior"]["entries"])
+    assert found.attrs["stopped"] == f"made all of its {STEPS} steps"
+    assert verify(run) == []
+    assert not (run / "draws").exists()
+    assert "features" in summary(found)
+
+
+@every
+def test_last_draw_is_that_of_the_first_chain(system, whole):
+    found = ibp.open_result(whole(system))
+    last = found["draws"].isel(chain=0, draw=-1)
+    features = int(np.isfinite(last["prevalence"]).sum())
+    np.testing.assert_allclose(last["mean"][:features], found["params"]["mean"], rtol=1e-6)
+    np.testing.assert_array_equal(last["z"][:, :features], found["rows"]["z"] > 0.5)
+
+
+class Interrupt:
+    """Ctrl-C after some step, once."""
+
+    def __init__(self, step):
+        self.step = step
+
+    def __call__(self, now):
+        if now.step == self.step:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("system", "step"),
+    [*((name, 13) for name in SYSTEMS), ("lg-gibbs-infinite", 2), ("lg-gibbs-infinite", 20)],
+)
+def test_resumed_in_the_middle_of_a_chain(system, step, tmp_path, whole):
+    run = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        ibp.fit(images(), system=system, run=run, serial=True, progress=Interrupt(step), **OPTIONS)
+    ibp.resume(run, serial=True)
+    same(ibp.open_result(whole(system)), ibp.open_result(run))
+    kinds = [event["event"] for event in events.read(run / "events.jsonl")]
+    assert kinds.count("begin") == 2
+    assert verify(run) == []
+
+
+def test_a_chain_does_not_know_of_others(whole):
+    two = ibp.open_result(whole("lg-gibbs-infinite"))
+    one = ibp.fit(images(), system="lg-gibbs-infinite", **OPTIONS | {"chains": 1})
+    np.testing.assert_array_equal(one["posterior"]["log_joint"][0], two["posterior"]["log_joint"][0])
+    assert (one["posterior"]["log_joint"][0].values != two["posterior"]["log_joint"][1].values).any()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"restarts": 2}, "for lg-gibbs-finite use chains"),
+        ({"burn": STEPS}, "no draw is left of 24 steps"),
+        ({"system": "lg-vi-finite"}, "lg-vi-finite is none: use restarts"),
+        ({"system": "lg-collapsed-finite", "noise": "column"}, "noise is column"),
+        ({"moves": False}, "unknown setting 'moves'"),
+    ],
+)
+def test_refused_in_a_sentence(changes, words, tmp_path):
+    options = {"system": "lg-gibbs-finite"} | OPTIONS | changes
+    with pytest.raises(UsageError, match=words):
+        ibp.fit(images(), run=tmp_path / "run", serial=True, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_many_features_are_refused_with_the_memory(tmp_path):
+    with pytest.raises(UsageError, match=r"come to \d+ features, more than most=1"):
+        ibp.fit(images(), system="lg-gibbs-infinite", start="random", most=1, serial=True, **OPTIONS)
+
+
+def test_held_out_cells_are_scored_over_the_draws():
+    found = ibp.fit(images(), system="lg-collapsed-infinite", holdout=0.3, **OPTIONS)
+    scored = ibp.evaluate(found, images(), visible="fitted")
+    assert "mean over" in scored.attrs["method"]
+    fitted = ibp.fit(images(), system="lg-vi-infinite", K=5, holdout=0.3)
+    other = ibp.evaluate(fitted, images(), visible="fitted")
+    assert float(scored.score.sel(estimate="variance")) == pytest.approx(
+        float(other.score.sel(estimate="variance")), abs=0.05
+    )
+
+
+def test_new_rows(whole):
+    found = ibp.open_result(whole("lg-collapsed-infinite"))
+    z = ibp.transform(found, images()[:7]).z
+    assert z.shape == (7, found["params"].sizes["feature"])
+    own = found["rows"]["z"].values[:7]
+    assert np.mean((z.values > 0.5) == (own > 0.5)) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["lg-gibbs-infinite", "lg-uncollapsed-infinite"])
+def test_samplers_of_one_model_agree(system):
+    """Means over long chains, within their Monte Carlo errors."""
+    options = {"K": 5, "seed": 1, "steps": 1500, "chains": 4}
+    one, other = (
+        ibp.fit(images(100), system=name, **options)["diagnostics"].to_dataset()
+        for name in (system, "lg-collapsed-infinite")
+    )
+    for name in ("features", "entries", "mass", "noise", "scale"):
+        a, b = one.sel(variable=name), other.sel(variable=name)
+        assert abs(float(a["mean"] - b["mean"])) < 5 * float(np.hypot(a.mcse, b.mcse)), name
+
+
+def test_features_over_draws(whole):
+    found = ibp.open_result(whole("lg-gibbs-infinite"))
+    assert float(posterior.number(found).sum()) == pytest.approx(1.0)
+    named = posterior.features(found)
+    assert named["share"].max() == 1.0
+    assert ((named["low"] <= named["mean"]) & (named["mean"] <= named["high"])).mean() > 0.9
+    shared = posterior.cooccurrence(found)
+    np.testing.assert_allclose(np.diagonal(shared).sum(), found["posterior"]["entries"].mean())
