@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from ibpdist.algorithms.in_turn import Given
 from ibpdist.algorithms.slots import Slotted
@@ -21,7 +20,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.kernels.buffet import Law
-from ibpdist.kernels.collapsed import Scratch, Tables, sweep_rows
+from ibpdist.kernels.collapsed import Scratch, Tables, renew, sweep_rows
 from ibpdist.observations._base import RowState
 from ibpdist.observations.dictionary import GaussianParams
 from ibpdist.observations.gaussian import Gaussian
@@ -73,12 +72,7 @@ class CollapsedTable(Slotted):
 
     def renew(self) -> None:
         """Lambda^-1 and Abar from their definitions; rank-one steps drift."""
-        t, size = self.tables, self.features
-        ridge = self.law.noise / self.law.scale * np.eye(size)
-        factor = cho_factor(t.pairs[:size, :size] + ridge, lower=True)
-        t.inverse[:size, :size] = cho_solve(factor, np.eye(size))
-        t.mean[:size] = cho_solve(factor, t.cross[:size])
-        t.inner[:size, :size] = t.mean[:size] @ t.mean[:size].T
+        renew(self.tables, np.full(self.ids.size, self.law.noise / self.law.scale))
 
     def advance(self, first: int, logits: Float, births: Float) -> int:
         rows = self.x[first : first + len(births)]
@@ -87,9 +81,11 @@ class CollapsedTable(Slotted):
     def grow(self) -> None:
         super().grow()
         slots, columns = self.ids.size, self.x.shape[1]
-        shapes = (2 * [(slots, slots)], 6 * [(slots,)], 2 * [(columns,)])
-        room: list[Any] = [np.zeros(shape) for part in shapes for shape in part]
-        self.scratch = Scratch(*room)
+        square, vectors = 2 * [(slots, slots)], 6 * [(slots,)]
+        tables, by_slot, residuals = (
+            [np.zeros(shape) for shape in part] for part in (square, vectors, 2 * [(columns,)])
+        )
+        self.scratch = Scratch(*tables, np.zeros(slots, np.bool_), *by_slot, *residuals)
 
 
 def completed(data: Chunk, state: RowState, params: GaussianParams, draws: Draws) -> Float:

@@ -89,7 +89,7 @@ def number_of_own(cells, squares, level, law, uniform):
             continue
         tail = log_poisson(last + 1, law.rate) - math.log1p(-law.rate / (last + 2))
         tail += _highest_beyond(cells, squares, level, last, law.scale)
-        if tail - top - math.log(total) < math.log(BEYOND):
+        if not tail - top - math.log(total) > math.log(BEYOND):
             break
     left = uniform * total
     for number in range(last + 1):

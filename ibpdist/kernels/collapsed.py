@@ -9,9 +9,14 @@ by a row of Lambda^-1 and one of Abar Abar', so it costs O(K) once t is known, w
 of a row with a table (feature, column). A row that comes back as it left changes nothing; one
 that does not costs one more pass over that table, for both rank-one steps at once.
 
-Features that only this row has are exchangeable and their part of Lambda^-1 is 1 / c exactly, so they are
-counted: `own` of them add `own` times scale to the variance while the other entries flip, and then
-their number is drawn anew (vibp E24, nsfa 5.2).
+Features that only this row has are exchangeable and say nothing of other rows, so they are counted: `own`
+of them add `own` times scale to the variance while the other entries flip, and then their number is
+drawn anew (vibp E24, nsfa 5.2). To the features that are shared, the row is one of noise
+noise + own scale: it leaves and comes back with the weight c / (c + own), and the parts of the tables that
+belong to its own features follow in closed form. So no step is close to singular because of them.
+
+Where a row alone tells features apart its leverage is close to one and rank-one steps lose digits like
+1 / (1 - leverage); beyond STEEP everything is made anew from Z'Z and Z'X.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from numba import njit
 from ibpdist.kernels.buffet import is_own, log_odds, number_of_own
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
+STEEP = 1e-3
+"""Rank-one steps are made where 1 - leverage is larger."""
 index = np.uint64
 
 
@@ -48,12 +55,16 @@ class Tables(NamedTuple):
 
 class Scratch(NamedTuple):
     """One row at a time. Without it: `inverse` and `inner` (slot, slot), and `without` (column), the
-    residual of its old z; `within` (column) is that of its new one. By slot: z before and after,
-    gain = Lambda^-1 z with the row in, reach = Lambda^-1 z with it out, pull = Abar e, and
-    spare room."""
+    residual of its old z; `within` (column) is that of its new one.
+
+    By slot: whether only this row has it, z before and after; gain = Lambda^-1 z with the row in, reach =
+    Lambda^-1 z with it out and pull = Abar e, all of shared features and zero for the row's own;
+    and spare room.
+    """
 
     inverse: Any
     inner: Any
+    mine: Any
     old: Any
     new: Any
     gain: Any
@@ -78,62 +89,125 @@ def _rank_two(to, source, a, p, b, q):
         to[index(i)] = source[index(i)] + a * p[index(i)] + b * q[index(i)]
 
 
-@njit(**OPTIONS)
-def _take_out(row, z, tables, scratch):
-    """Tables and vectors as they are without a row; returns |e|^2 of its old z."""
+@njit(cache=True, **OPTIONS)
+def renew(tables, ridge):
+    """Lambda^-1, Abar and Abar Abar' from their definitions; ridge (slot) is c where the slot is in use."""
     size = tables.sizes[0]
-    old, gain, reach = scratch.old[:size], scratch.gain[:size], scratch.reach[:size]
-    pull, spare, e = scratch.pull[:size], scratch.spare[:size], scratch.without
+    if size == 0:
+        return
+    inverse, mean = _solved(tables.pairs[:size, :size] + np.diag(ridge[:size]), tables.cross[:size])
+    tables.inverse[:size, :size] = inverse
+    tables.mean[:size] = mean
+    tables.inner[:size, :size] = np.dot(mean, mean.T)
+
+
+@njit(**OPTIONS)
+def _solved(precision, cross):
+    """The inverse of a positive definite matrix, and its product with `cross`."""
+    half = np.linalg.inv(np.linalg.cholesky(precision))
+    inverse = np.dot(half.T, half)
+    return inverse, np.dot(inverse, cross)
+
+
+@njit(**OPTIONS)
+def _take_out(row, z, tables, scratch, law):
+    """Tables and vectors as they are without a row.
+
+    Returns |e|^2 of its old z, how many features it has for itself, and whether it was steep.
+    """
+    size, own, ridge = tables.sizes[0], 0, law.noise / law.scale
+    old, gain, e = scratch.old[:size], scratch.gain[:size], scratch.without
     e[:] = row
     gain[:] = 0.0
     for k in range(size):
         old[k] = scratch.new[k] = z[k]
-        if z[k]:
+        scratch.mine[k] = old[k] and is_own(law, tables.pairs[k, k] - 1.0)
+        if scratch.mine[k]:
+            own += 1
+        elif old[k]:
             _add(e, -1.0, tables.mean[k])
             _add(gain, 1.0, tables.inverse[k, :size])
-    grown = 1.0 / (1.0 - np.dot(old, gain))
-    e *= grown
-    squares = np.dot(e, e)
-    spare[:] = np.dot(tables.mean[:size], e)
+    weight, leverage = ridge / (own + ridge), 0.0
+    for k in range(size):
+        if scratch.mine[k]:
+            gain[k] = 0.0
+        leverage += weight * old[k] * gain[k]
+    if not 1.0 - leverage > STEEP:
+        return _take_out_anew(row, tables, scratch, ridge), own, True
+    e *= 1.0 / (1.0 - leverage)
+    return _step_out(tables, scratch, weight, 1.0 / (1.0 - leverage), ridge), own, False
+
+
+@njit(**OPTIONS)
+def _step_out(tables, scratch, weight, grown, ridge):
+    """Rank-one steps for a row of this weight; |e|^2."""
+    size = tables.sizes[0]
+    gain, reach, pull = scratch.gain[:size], scratch.reach[:size], scratch.pull[:size]
+    spare, squares = scratch.spare[:size], np.dot(scratch.without, scratch.without)
+    spare[:] = np.dot(tables.mean[:size], scratch.without)
     for k in range(size):
         reach[k] = grown * gain[k]
-        pull[k] = spare[k] - squares * gain[k]
+        pull[k] = spare[k] - weight * squares * gain[k]
     for k in range(size):
         whole, inner = tables.inverse[k, :size], tables.inner[k, :size]
-        _rank_two(scratch.inverse[k, :size], whole, reach[k], gain, 0.0, gain)
-        _rank_two(scratch.inner[k, :size], inner, -pull[k], gain, -gain[k], spare)
+        _rank_two(scratch.inverse[k, :size], whole, weight * reach[k], gain, 0.0, gain)
+        _rank_two(scratch.inner[k, :size], inner, -weight * pull[k], gain, -weight * gain[k], spare)
+    for k in range(size):
+        if scratch.mine[k]:
+            _set_apart(k, scratch, size, ridge)
     return squares
 
 
 @njit(**OPTIONS)
-def _set_apart(tables, scratch, law):
-    """How many features only this row has; without the row they are as before any data."""
-    size, own, alone = tables.sizes[0], 0, law.scale / law.noise
+def _set_apart(k, scratch, size, ridge):
+    """A feature as it is before any data."""
+    scratch.inverse[k, :size] = 0.0
+    scratch.inverse[:size, k] = 0.0
+    scratch.inner[k, :size] = 0.0
+    scratch.inner[:size, k] = 0.0
+    scratch.inverse[k, k] = 1.0 / ridge
+    scratch.gain[k] = scratch.reach[k] = scratch.pull[k] = 0.0
+
+
+@njit(**OPTIONS)
+def _take_out_anew(row, tables, scratch, ridge):
+    """Everything from its definition; |e|^2."""
+    size = tables.sizes[0]
+    precision, cross = tables.pairs[:size, :size].copy(), tables.cross[:size].copy()
     for k in range(size):
-        if scratch.old[k] and is_own(law, tables.pairs[k, k] - 1):
-            own += 1
-            for j in range(size):
-                scratch.inverse[k, j] = scratch.inverse[j, k] = 0.0
-                scratch.inner[k, j] = scratch.inner[j, k] = 0.0
-            scratch.inverse[k, k] = scratch.reach[k] = alone
-            scratch.gain[k] = scratch.pull[k] = 0.0
-    return own
+        _add(precision[k], -scratch.old[k], scratch.old[:size])
+        _add(cross[k], -scratch.old[k], row)
+        precision[k, k] += ridge
+        if scratch.mine[k]:
+            cross[k] = 0.0
+    inverse, mean = _solved(precision, cross)
+    scratch.inverse[:size, :size] = inverse
+    scratch.inner[:size, :size] = np.dot(mean, mean.T)
+    e = scratch.without
+    e[:] = row
+    scratch.reach[:size] = 0.0
+    for k in range(size):
+        if scratch.old[k] and not scratch.mine[k]:
+            _add(e, -1.0, mean[k])
+            _add(scratch.reach[:size], 1.0, inverse[k])
+    scratch.pull[:size] = np.dot(mean, e)
+    for k in range(size):
+        if scratch.mine[k]:
+            _set_apart(k, scratch, size, ridge)
+    return np.dot(e, e)
 
 
 @njit(**OPTIONS)
 def _flip(tables, scratch, law, logits, own, squares):
     """Draw z of every feature that other rows have; returns |e|^2, z Lambda^-1 z' over them, and how many
     changed."""
-    size, cells, changed, spread = tables.sizes[0], scratch.without.size, 0, 0.0
+    size, cells, changed = tables.sizes[0], scratch.without.size, 0
     new, reach, pull = scratch.new[:size], scratch.reach[:size], scratch.pull[:size]
-    inverse, inner = scratch.inverse, scratch.inner
-    for k in range(size):
-        if not is_own(law, tables.pairs[k, k] - scratch.old[k]):
-            spread += new[k] * reach[k]
+    inverse, inner, spread = scratch.inverse, scratch.inner, np.dot(new, reach)
     base = law.noise + own * law.scale
     for k in range(size):
         others = tables.pairs[k, k] - scratch.old[k]
-        if is_own(law, others):
+        if scratch.mine[k]:
             continue
         sign = 1.0 - 2.0 * new[k]
         wider = spread + 2.0 * sign * reach[k] + inverse[k, k]
@@ -155,6 +229,7 @@ def _drop(k, tables, scratch):
     last = tables.sizes[0] - 1
     for vector in (scratch.old, scratch.new, scratch.gain, scratch.reach, scratch.pull):
         vector[k] = vector[last]
+    scratch.mine[k] = scratch.mine[last]
     for table in (scratch.inverse, scratch.inner, tables.pairs):
         table[k, : last + 1] = table[last, : last + 1]
         table[: last + 1, k] = table[: last + 1, last]
@@ -166,15 +241,16 @@ def _drop(k, tables, scratch):
 
 
 @njit(**OPTIONS)
-def _found(tables, scratch, law):
+def _found(tables, scratch, ridge):
     """A new feature of the row, before any data; it was not there before."""
     k = tables.sizes[0]
     for table in (scratch.inverse, scratch.inner, tables.pairs):
         table[k, : k + 1] = 0.0
         table[: k + 1, k] = 0.0
-    scratch.inverse[k, k] = scratch.reach[k] = law.scale / law.noise
-    scratch.old[k] = scratch.gain[k] = scratch.pull[k] = 0.0
+    scratch.inverse[k, k] = 1.0 / ridge
+    scratch.old[k] = scratch.gain[k] = scratch.reach[k] = scratch.pull[k] = 0.0
     scratch.new[k] = 1.0
+    scratch.mine[k] = True
     tables.mean[k] = 0.0
     tables.cross[k] = 0.0
     tables.ids[k] = tables.sizes[1]
@@ -183,42 +259,80 @@ def _found(tables, scratch, law):
 
 
 @njit(**OPTIONS)
-def _renumber(tables, scratch, law, own, number):
+def _renumber(tables, scratch, ridge, own, number):
     """Let the row have `number` features of its own: some go, or some are added."""
-    for k in range(tables.sizes[0]):
-        if scratch.old[k] and is_own(law, tables.pairs[k, k] - 1):
-            tables.mean[k] = 0.0
     k = tables.sizes[0] - 1
     while own > number:
-        if scratch.old[k] and is_own(law, tables.pairs[k, k] - 1):
+        if scratch.mine[k]:
             _drop(k, tables, scratch)
             own -= 1
         k -= 1
     for _ in range(number - own):
-        _found(tables, scratch, law)
+        _found(tables, scratch, ridge)
 
 
 @njit(**OPTIONS)
-def _put_back(row, n, tables, scratch):
-    """Tables with the row in, after its z has changed."""
+def _note(row, n, tables, scratch):
+    """z, Z'Z and Z'X after a row has changed."""
+    size = tables.sizes[0]
+    old, new = scratch.old[:size], scratch.new[:size]
+    for k in range(size):
+        _rank_two(tables.pairs[k, :size], tables.pairs[k, :size], new[k], new, -old[k], old)
+        if new[k] != old[k]:
+            _add(tables.cross[k], new[k] - old[k], row)
+            tables.z[n, k] = new[k]
+
+
+@njit(**OPTIONS)
+def _put_back(tables, scratch, ridge, number, weight):
+    """Rank-one steps for a row with its new z that left with this weight; whether they were not too steep.
+
+    Its own features are in the tables already, without data.
+    """
     size = tables.sizes[0]
     old, new, gain = scratch.old[:size], scratch.new[:size], scratch.gain[:size]
     reach, pull, e, left = scratch.reach[:size], scratch.pull[:size], scratch.without, scratch.within
     left[:] = e
+    spread = 0.0
     for k in range(size):
-        if new[k] != old[k]:
-            sign = new[k] - old[k]
-            _rank_two(left, left, -sign, tables.mean[k], sign * gain[k], e)
-            _add(tables.cross[k], sign, row)
-            tables.z[n, k] = new[k]
-    squares, shrunk = np.dot(left, left), 1.0 / (1.0 + np.dot(new, reach))
+        spread += new[k] * reach[k]
+        sign = new[k] - old[k]
+        if sign and not scratch.mine[k]:
+            _rank_two(left, left, -sign, tables.mean[k], sign * weight * gain[k], e)
+    back = ridge / (number + ridge)
+    grown = 1.0 + back * spread
+    if not STEEP * grown < 1.0:
+        return False
+    squares = np.dot(left, left)
     for k in range(size):
-        step = shrunk * reach[k]
-        _rank_two(tables.mean[k], tables.mean[k], -gain[k], e, step, left)
+        step = back / grown * reach[k]
+        _rank_two(tables.mean[k], tables.mean[k], -weight * gain[k], e, step, left)
         _rank_two(tables.inverse[k, :size], scratch.inverse[k, :size], -step, reach, 0.0, reach)
-        first = shrunk * (pull[k] + squares * step)
+        first = back / grown * (pull[k] + squares * step)
         _rank_two(tables.inner[k, :size], scratch.inner[k, :size], first, reach, step, pull)
-        _rank_two(tables.pairs[k, :size], tables.pairs[k, :size], new[k], new, -old[k], old)
+    for k in range(size):
+        if scratch.mine[k]:
+            _write_own(k, tables, scratch, ridge, number, spread, squares)
+    return True
+
+
+@njit(**OPTIONS)
+def _write_own(k, tables, scratch, ridge, number, spread, squares):
+    """The parts of the tables that belong to a feature of the row's own, given those that are shared."""
+    size = tables.sizes[0]
+    share = 1.0 / (number + ridge)
+    grown = 1.0 + ridge * share * spread
+    tables.mean[k] = 0.0
+    _add(tables.mean[k], share / grown, scratch.within)
+    for j in range(size):
+        if scratch.mine[j]:
+            tables.inverse[k, j] = ((j == k) - share) / ridge + share * share * spread / grown
+            tables.inner[k, j] = squares * (share / grown) ** 2
+        else:
+            step = ridge * share / grown * scratch.reach[j]
+            tables.inverse[k, j] = tables.inverse[j, k] = -share / grown * scratch.reach[j]
+            inner = share / grown * (scratch.pull[j] + squares * step)
+            tables.inner[k, j] = tables.inner[j, k] = inner
 
 
 @njit(cache=True, **OPTIONS)
@@ -229,17 +343,19 @@ def sweep_rows(x, logits, births, law, tables, scratch, first):
     place of the first of them in tables.z. Rows before the one that has no room are done.
     """
     cells, squares, level = np.empty(1), np.empty(1), np.empty(1)
-    cells[0] = x.shape[1]
+    cells[0], ridge = x.shape[1], law.noise / law.scale
     for i in range(x.shape[0]):
         n = first + i
-        missed = _take_out(x[i], tables.z[n], tables, scratch)
-        own = _set_apart(tables, scratch, law)
+        missed, own, steep = _take_out(x[i], tables.z[n], tables, scratch, law)
         missed, spread, changed = _flip(tables, scratch, law, logits[i], own, missed)
         squares[0], level[0] = missed, law.noise * (1.0 + spread)
         number = number_of_own(cells, squares, level, law, births[i])
         if tables.sizes[0] + number - own > tables.ids.size:
             return i
         if changed or number != own:
-            _renumber(tables, scratch, law, own, number)
-            _put_back(x[i], n, tables, scratch)
+            _renumber(tables, scratch, ridge, own, number)
+            stepped = not steep and _put_back(tables, scratch, ridge, number, ridge / (own + ridge))
+            _note(x[i], n, tables, scratch)
+            if not stepped:
+                renew(tables, np.full(tables.ids.size, ridge))
     return x.shape[0]

@@ -49,10 +49,10 @@ def renumbered(z, own, n, number):
     return np.concatenate([z, new], axis=1)
 
 
-def collapsed_sweep(x, z, law, logits, births):
-    """z (row, slot) after a sweep."""
+def collapsed_sweep(x, z, law, logits, births, rows=None):
+    """z (row, slot) after a sweep over the first `rows` rows."""
     z = z.copy()
-    for n in range(len(x)):
+    for n in range(len(x) if rows is None else rows):
         own = []
         for k in range(z.shape[1]):
             others = z[:, k].sum() - z[n, k]
