@@ -81,11 +81,9 @@ class CollapsedTable(Slotted):
     def grow(self) -> None:
         super().grow()
         slots, columns = self.ids.size, self.x.shape[1]
-        square, vectors = 2 * [(slots, slots)], 6 * [(slots,)]
-        tables, by_slot, residuals = (
-            [np.zeros(shape) for shape in part] for part in (square, vectors, 2 * [(columns,)])
-        )
-        self.scratch = Scratch(*tables, np.zeros(slots, np.bool_), *by_slot, *residuals)
+        shapes = (2 * [(slots, slots)], 7 * [(slots,)], 2 * [(columns,)])
+        room: list[Any] = [np.zeros(shape) for part in shapes for shape in part]
+        self.scratch = Scratch(*room)
 
 
 def completed(data: Chunk, state: RowState, params: GaussianParams, draws: Draws) -> Float:

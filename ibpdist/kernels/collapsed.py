@@ -121,7 +121,7 @@ def _take_out(row, z, tables, scratch, law):
     gain[:] = 0.0
     for k in range(size):
         old[k] = scratch.new[k] = z[k]
-        scratch.mine[k] = old[k] and is_own(law, tables.pairs[k, k] - 1.0)
+        scratch.mine[k] = 1.0 if old[k] and is_own(law, tables.pairs[k, k] - 1.0) else 0.0
         if scratch.mine[k]:
             own += 1
         elif old[k]:
@@ -250,7 +250,7 @@ def _found(tables, scratch, ridge):
     scratch.inverse[k, k] = 1.0 / ridge
     scratch.old[k] = scratch.gain[k] = scratch.reach[k] = scratch.pull[k] = 0.0
     scratch.new[k] = 1.0
-    scratch.mine[k] = True
+    scratch.mine[k] = 1.0
     tables.mean[k] = 0.0
     tables.cross[k] = 0.0
     tables.ids[k] = tables.sizes[1]
