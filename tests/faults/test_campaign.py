@@ -15,16 +15,20 @@ from tests.support.grids import alone, grid, same_bits, small_store
 from tests.support.races import race, racers
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
-FITS, SAMPLE, EVERY = 200, 8, 10.0
+FITS, SAMPLE, EVERY = 60, 6, 10.0
 
 
 class Killer(threading.Thread):
-    """Kills a worker of this process every so many seconds, until it is told to stop."""
+    """Kills a worker of this process every so many seconds, from the first step on, until it is told."""
 
     def __init__(self, every):
         super().__init__(daemon=True)
         self.every, self.kills, self.enough = every, 0, threading.Event()
         self.rng = np.random.default_rng(3)
+
+    def __call__(self, now):
+        if now.running and not self.is_alive():
+            self.start()
 
     def run(self):
         while not self.enough.wait(self.every):
@@ -35,13 +39,12 @@ class Killer(threading.Thread):
 
 
 def test_many_small_fits_while_workers_are_killed(tmp_path):
-    store = small_store(tmp_path, rows=2000, columns=10)
+    store = small_store(tmp_path, rows=2000, columns=10, chunk_rows=250)
     settings = {"moves": False, "family": ["structured", "nonsense"]}
-    good = {"truncation": [2, 3], "restarts": FITS // 2, "steps": 40, "checkpoint": 4}
+    good = {"truncation": [2, 3], "restarts": FITS // 2, "steps": 60, "checkpoint": 4}
     keys = grid(store, **good)
     killer = Killer(EVERY)
-    killer.start()
-    found = ibp.sweep(keys, tmp_path / "run", workers=2)
+    found = ibp.sweep(keys, tmp_path / "run", workers=2, progress=killer)
     killer.enough.set()
     killer.join()
     assert killer.kills >= 2, "a campaign that nobody disturbed proves nothing"
