@@ -87,7 +87,7 @@ def ended(server, name, *states):
         return found if found["state_type"] in over else None
 
     found = server.wait(is_over, 240, 0.5)
-    assert found["state_type"] in states, found["state"]["message"] + server.logs()
+    assert found["state_type"] in states, f"{found['state']['message']}\n{server.logs()}"
     return found
 
 
@@ -258,7 +258,7 @@ def test_a_flow_whose_worker_is_killed_too_is_marked_by_the_next_one(
 
 def test_a_second_flow_on_the_same_run_is_turned_away(server, worker, data, tmp_path):
     run = tmp_path / "shared"
-    deploy(server, grid(tmp_path, data), run)
+    deploy(server, grid(tmp_path, data, steps=100_000), run)  # the first one has no end
     sweep = server.ask("deployments/name/sweep/by-hand")["id"]
     parameters = {"campaign": str(tmp_path / "grid.yaml"), "run": str(run), "where": {"serial": True}}
     first = begin(server, sweep, **parameters)
@@ -269,3 +269,18 @@ def test_a_second_flow_on_the_same_run_is_turned_away(server, worker, data, tmp_
     assert flow_run(server, first)["state_type"] == "RUNNING", "and the first is left alone"
     kill(holder)
     ended(server, first, "CRASHED")
+
+
+def test_a_flow_whose_server_is_gone_finishes_its_work(server, worker, data, reference, tmp_path):
+    """The last test: without a server nobody is told, but the run directory has everything."""
+    run = tmp_path / "alone"
+    deploy(server, grid(tmp_path, data), run)
+    sweep = server.ask("deployments/name/sweep/by-hand")["id"]
+    begin(server, sweep, campaign=str(tmp_path / "grid.yaml"), run=str(run), where={"serial": True})
+    under_way(server, run)
+    kill(server.started[0].pid)
+    assert not server.is_up()
+    server.wait(lambda: len(committed(run)) == 6, 240)
+    summary = ibp.open_campaign(reference).summary
+    server.wait(lambda: ibp.open_campaign(run).summary.heldout.notnull().all(), 120)
+    assert ibp.open_campaign(run).summary.heldout.identical(summary.heldout)
