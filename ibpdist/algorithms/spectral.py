@@ -12,6 +12,7 @@ fitted there; its dictionary, taken back to all columns, is where the fit of all
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +55,8 @@ class Spectral:
         wide = columns > WIDE
         if len(known) < 1 + wide:
             probe = self._probe(features, columns, known, draws) if wide else np.zeros((columns, 0))
-            return CovarianceQuestion(centre, np.ones(columns), probe)
+            unit = 1 / np.sqrt(spread(survey)) if wide and uneven(model) else np.ones(columns)
+            return CovarianceQuestion(centre, unit, probe)
         if len(known) == 1 + wide:
             return self._sample(model, features, survey, known)
         return None
@@ -86,7 +88,8 @@ class Spectral:
         question, found = known[-1]
         rows = int(survey.rows)
         covariance = found.product / max(rows - 1, 1)
-        unit, spectrum, vectors = space(model, features, survey, covariance, question.probe)
+        law = Covariance(covariance, question.probe, question.unit, spread(survey))
+        unit, spectrum, vectors = space(law, uneven(model), features, rows)
         outside = mean(survey) * unit
         outside = outside - vectors @ (vectors.T @ outside)
         size = np.linalg.norm(outside)
@@ -102,44 +105,65 @@ class Spectral:
         )
 
 
-def space(
-    model: Model, features: int, survey: Survey, covariance: Float, probe: Float
-) -> tuple[Float, Spectrum, Float]:
+def uneven(model: Model) -> bool:
+    """Whether columns have a noise of their own."""
+    return bool(getattr(model.observation, "noise", "one") == "column")
+
+
+def spread(survey: Survey) -> Float:
+    """(column) variances about the mean, as if missing cells were at it; at least a share of the typical."""
+    about = survey.squares - survey.cells * mean(survey) ** 2
+    return at_least(about / max(float(survey.rows) - 1, 1.0))
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """What is known of a covariance C: its `product` with a `probe` in units `unit`, the whole of it where
+    the probe is empty, and the `variance` (column) in equal units."""
+
+    product: Float
+    probe: Float
+    unit: Float
+    variance: Float
+
+    @cached_property
+    def factor(self) -> Float:
+        """(column, component) F with F F' = C Q (Q'C Q)^-1 Q'C, what the products with Q tell of C: what
+        another pass over the data would give, without it."""
+        square = self.probe.T @ self.product
+        values, turn = np.linalg.eigh((square + square.T) / 2)
+        some = values > SMALL * max(values[-1], 0.0)
+        made: Float = self.product @ (turn[:, some] / np.sqrt(values[some])) / self.unit[:, None]
+        return made
+
+    def leading(self, unit: Float) -> tuple[Float, Float, float]:
+        """Eigenvalues, falling, eigenvectors and trace, with columns in units `unit`."""
+        if self.probe.size:
+            vectors, size, _ = np.linalg.svd(self.factor * unit[:, None], full_matrices=False)
+            return size**2, vectors, float((self.variance * unit**2).sum())
+        scaled = self.product * np.outer(unit, unit)
+        values, vectors = np.linalg.eigh(scaled)
+        return values[::-1], vectors[:, ::-1], float(np.trace(scaled))
+
+    def first_noise(self, rows: int) -> Float:
+        """(column) a first guess of the noise: what other columns leave, or else the variance."""
+        return self.variance if self.probe.size else regressed(self.product, rows)
+
+
+def space(law: Covariance, own: bool, features: int, rows: int) -> tuple[Float, Spectrum, Float]:
     """Units of the columns in which their noise is the same, the spectrum, and the basis of the row space.
 
     Columns with a noise of their own are scaled by what the row space leaves of their variance.
     """
-    unit = np.ones(survey.cells.size)
-    if probe.size:
-        values, vectors = nystroem(covariance, probe)
-        about = survey.squares - survey.cells * mean(survey) ** 2
-        trace = float(about.sum()) / max(float(survey.rows) - 1, 1.0)
-        rank = leading_spectrum(values, trace, int(survey.rows), unit.size, features)
-        return unit, rank, vectors[:, : rank.rank]
-    own = getattr(model.observation, "noise", "one") == "column"
-    unit = unit / np.sqrt(regressed(covariance, int(survey.rows))) if own else unit
+    unit = 1 / np.sqrt(law.first_noise(rows)) if own else np.ones(len(law.variance))
     for _ in range(SCALINGS if own else 1):
-        scaled = covariance * np.outer(unit, unit)
-        values, vectors = np.linalg.eigh(scaled)
-        rank = leading_spectrum(values[::-1], float(np.trace(scaled)), int(survey.rows), unit.size, features)
-        basis = vectors[:, ::-1][:, : rank.rank]
+        values, vectors, trace = law.leading(unit)
+        rank = leading_spectrum(values, trace, rows, unit.size, features)
+        basis, whole = vectors[:, : rank.rank], law.variance * unit**2
         if own:
-            variance = shares(scaled)
-            left = np.maximum(variance - np.square(basis) @ rank.signal, LEAST * variance)
+            left = np.maximum(whole - np.square(basis) @ rank.signal, LEAST * whole)
             unit = unit / np.sqrt(left / np.median(left))
     return unit, rank, basis
-
-
-def nystroem(product: Float, probe: Float) -> tuple[Float, Float]:
-    """Leading eigenvalues, falling, and eigenvectors of C from its product with an orthonormal probe.
-
-    They are those of C Q (Q'C Q)^-1 Q'C: what another pass over the data would give, without it.
-    """
-    square = probe.T @ product
-    values, turn = np.linalg.eigh((square + square.T) / 2)
-    some = values > SMALL * max(values[-1], 0.0)
-    vectors, size, _ = np.linalg.svd(product @ (turn[:, some] / np.sqrt(values[some])), full_matrices=False)
-    return size**2, vectors
 
 
 def regressed(covariance: Float, rows: int) -> Float:
@@ -148,7 +172,7 @@ def regressed(covariance: Float, rows: int) -> Float:
     A first guess of the noise: from equal units, the noisiest columns would pass for signal, and the
     noise of these for nothing.
     """
-    variance = shares(covariance)
+    variance = at_least(np.diagonal(covariance))
     alike = covariance / np.sqrt(np.outer(variance, variance))
     ridge = RIDGE * max(len(alike) / max(rows, 1), LEAST)
     left = 1 / np.diagonal(np.linalg.inv(alike + ridge * np.eye(len(alike)))) - ridge
@@ -156,9 +180,8 @@ def regressed(covariance: Float, rows: int) -> Float:
     return np.asarray(left / np.median(left))
 
 
-def shares(covariance: Float) -> Float:
+def at_least(variance: Float) -> Float:
     """(column) variances, at least a share of the typical one; ones if there is none."""
-    variance = np.diagonal(covariance)
     typical = float(variance.mean())
     return np.maximum(variance, LEAST * typical) if typical > 0 else np.ones_like(variance)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ibpdist.algorithms import spectral
 from ibpdist.algorithms.looks import WIDE, CovarianceQuestion, SampleQuestion
-from ibpdist.algorithms.spectral import PROBES, SPARE, Spectral, space
+from ibpdist.algorithms.spectral import PROBES, SPARE, Covariance, Spectral, space, spread
 from ibpdist.algorithms.sweeps import Rising, tolerance
 from ibpdist.catalog import build
 from ibpdist.draws import Draws
@@ -159,6 +159,64 @@ def test_no_answer_is_larger_than_promised(monkeypatch):
                 assert held["product"].shape == (columns, 2 * features + SPARE if wide else columns)
 
 
+def law_of(x, probe, unit):
+    """What is known of the covariance of complete rows x from its products with a probe."""
+    made = np.cov(x.T) * np.outer(unit, unit)
+    variance = np.var(x, axis=0, ddof=1)
+    return Covariance(made @ probe if probe.size else made, probe, unit, variance)
+
+
+def test_products_tell_the_covariance_in_other_units():
+    """With a probe that spans all columns nothing is left out, in whatever units it was asked for."""
+    x, rng = data(12)[0], np.random.default_rng(0)
+    probe = np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    asked_in, wanted = rng.uniform(0.5, 2.0, 12), rng.uniform(0.5, 2.0, 12)
+    whole = law_of(x, np.zeros((12, 0)), np.ones(12)).leading(wanted)
+    found = law_of(x, probe, asked_in).leading(wanted)
+    np.testing.assert_allclose(found[0], whole[0], rtol=1e-8)
+    np.testing.assert_allclose(projector(found[1][:, :3]), projector(whole[1][:, :3]), atol=1e-6)
+    assert found[2] == pytest.approx(whole[2], rel=1e-10)
+
+
+def uneven_rows(seed, columns=300, rows=200, features=6):
+    """Features under noise of which a column has up to a hundred times the deviation of another."""
+    rng = np.random.default_rng(seed)
+    sd = 100 ** rng.uniform(-0.5, 0.5, columns)
+    a = rng.normal(size=(features, columns))
+    z = rng.random((rows, features)) < 0.3
+    return z @ a + sd * rng.normal(size=(rows, columns)), sd, a
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_rows_with_noise_of_their_own_are_put_in_its_units(monkeypatch, seed):
+    """In equal units the noisiest columns pass for features, which hides the others."""
+    monkeypatch.setattr(spectral, "WIDE", 50)
+    x, sd, a = uneven_rows(seed)
+    known, facts = asked(chunked(x, None, [120, 80]), 10, "column")
+    for question, _ in known[:2]:
+        np.testing.assert_allclose(question.unit, 1 / np.sqrt(spread(facts)))
+    question = known[-1][0]
+    ratio = question.unit * sd
+    assert ratio.std() / ratio.mean() < 0.15
+    assert len(question.signal) == len(a)
+    even = asked(chunked(x, None, [120, 80]), 10)[0][-1][0]
+    assert (even.unit == 1).all()
+    assert len(even.signal) > len(a), "noise that passes for features"
+
+
+@pytest.mark.parametrize("missing", ["complete", "masked"])
+def test_wide_and_narrow_rows_with_uneven_noise_begin_alike(monkeypatch, missing):
+    x, sd, a = uneven_rows(4, columns=150, rows=400)
+    assert sd.max() > 20 * sd.min()
+    x, observed = masked(x, missing)
+    narrow = asked(chunked(x, observed), 10, "column")[0][-1][0]
+    monkeypatch.setattr(spectral, "WIDE", 50)
+    wide = asked(chunked(x, observed), 10, "column")[0][-1][0]
+    assert len(wide.signal) == len(narrow.signal) == len(a)
+    ratio = wide.unit / narrow.unit
+    assert ratio.std() / ratio.mean() < 0.2
+
+
 # --- what it finds ---
 
 
@@ -228,12 +286,14 @@ def test_the_truncation_is_kept():
 def test_space_orders_what_it_finds():
     x, observed, _, _ = data(25)
     known, facts = asked(chunked(x, observed))
-    product = known[0][1].product / (ROWS - 1)
-    unit, found, basis = space(model_of(), 6, facts, product, np.zeros((25, 0)))
+    question, answer = known[0]
+    law = Covariance(answer.product / (ROWS - 1), question.probe, question.unit, spread(facts))
+    unit, found, basis = space(law, False, 6, ROWS)
     np.testing.assert_allclose(basis.T @ basis, np.eye(found.rank), atol=1e-10)
     assert (np.diff(found.signal) <= 0).all()
     assert (unit == 1).all()
-    np.testing.assert_allclose(product, np.cov(x.T), atol=1e-10)
+    np.testing.assert_allclose(law.product, np.cov(x.T), atol=1e-10)
+    np.testing.assert_allclose(law.variance, np.var(x, axis=0, ddof=1), atol=1e-10)
 
 
 # --- odd data, every system, as it is by default ---
@@ -272,7 +332,8 @@ def test_odd_data_through_the_default_fit(system, name):
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "lg-vi-finite-hard"])
 def test_odd_data_as_if_they_were_wide(monkeypatch, system, name):
     monkeypatch.setattr(spectral, "WIDE", 0)
-    settled_quietly(build(system, 4), ODD[name], None)
+    for noise in ("one", "column"):
+        settled_quietly(build(system, 4, settings={"noise": noise}), ODD[name], None)
 
 
 MASKS = {
