@@ -48,6 +48,8 @@ class Checkpoints:
         if covered != chunks:
             raise ValueError(f"checkpoint of {covered} chunks of {chunks}")
         folder = self.folder(step)
+        for litter in folder.glob("*.partial"):  # of workers that were killed while they wrote
+            litter.unlink(missing_ok=True)
         digest = records.write(folder / "params.rec", {"params": params})
         body = {"step": step, "chunks": chunks, "files": {**files, "params.rec": digest}}
         records.sync_folder(folder)

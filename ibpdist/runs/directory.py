@@ -130,7 +130,8 @@ def identity(path: Path) -> dict[str, Any]:
 
 def clean(path: Path) -> None:
     """Remove what a killed process left half written."""
-    for litter in [*path.glob("*.partial"), *path.glob("params/*.partial")]:
+    places = ("*.partial", "params/*.partial", "checkpoints/*/*.partial")
+    for litter in [found for place in places for found in path.glob(place)]:
         if litter.is_dir():
             shutil.rmtree(litter, ignore_errors=True)
         else:

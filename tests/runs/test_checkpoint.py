@@ -58,6 +58,16 @@ def test_what_is_not_committed_does_not_count(made):
     assert made.newest_whole() is None
 
 
+def test_what_a_killed_worker_left_is_not_kept(made):
+    files = save(made, 10)
+    (made.folder(10) / "rows-000000-000003.rec.0123abcd.partial").write_bytes(b"half")
+    made.commit(10, params(10), files, CHUNKS)
+    assert sorted(path.name for path in made.folder(10).iterdir()) == sorted(
+        [*files, "params.rec", "manifest.json"]
+    )
+    assert made.problems(10) == []
+
+
 def test_two_are_kept(made):
     for step in (10, 20, 30, 40):
         commit(made, step)

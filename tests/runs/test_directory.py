@@ -111,6 +111,8 @@ def test_opening_cleans_up_after_a_kill(run):
     (run / "result.zarr.partial").mkdir()
     (run / "result.zarr.partial" / "x").write_text("half")
     (run / "params" / "1.rec.ab.partial").write_text("half")
+    (run / "checkpoints" / "00000004").mkdir()
+    (run / "checkpoints" / "00000004" / "rows.rec.ab.partial").write_text("half")
     RunDirectory.open(run).close()
     assert not list(run.rglob("*.partial"))
 
