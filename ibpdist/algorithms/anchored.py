@@ -219,7 +219,7 @@ class Anchored:
         """The features that some row has and the newborns, with new prevalences."""
         now, keep, born = params.now, np.flatnonzero(sums.on > 0), len(sums.owner)
         features = len(keep) + born
-        self._check_size(features, sums)
+        self._check_size(features, params)
         counts = PriorSums(on=np.append(sums.on[keep], np.ones(born)), rows=sums.rows)
         blank = self.model.prior.resized(now.prior, features)
         mean = np.concatenate([now.observation.mean[keep], sums.mean])
@@ -256,11 +256,14 @@ class Anchored:
             **nobody(len(now.ids)),
         )
 
-    def _check_size(self, features: int, sums: BirthSums) -> None:
+    def _check_size(self, features: int, params: AnchoredParams) -> None:
+        """Refuse more features than were allowed, before the memory for them is asked for."""
         if features <= self.most:
             return
-        rows, columns = float(sums.rows), sums.mean.shape[1]
-        state, each = 4 * rows * features / 2**20, 8 * features * (features + columns) / 2**20
+        groups, columns = len(params.now.observation.spectrum), params.now.observation.noise.size
+        numbers = 2 if self.model.weights.keeps else 1
+        state = 4 * numbers * float(params.now.rows) * features / 2**20
+        each = 8 * features * (groups * features + columns) / 2**20
         raise UsageError(
             f"the sampler has come to {features} features, more than most={self.most}: the state of all rows "
             f"would take {state:.0f} MB and the sums of a task {each:.0f} MB; allow more with most=..., or "

@@ -24,7 +24,7 @@ from scipy.special import logit
 from ibpdist.algorithms._base import Trace
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.sequential import Chain
-from ibpdist.algorithms.settled import bare, gaussian_of, resized, settled
+from ibpdist.algorithms.settled import bare, gaussian_of, scaled, settled
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -32,7 +32,6 @@ from ibpdist.kernels.buffet import Law
 from ibpdist.model import Model
 from ibpdist.observations._base import RowState, Survey
 from ibpdist.observations.gaussian import Gaussian
-from ibpdist.structs import replace
 
 Float = NDArray[np.float64]
 EVERY = 256
@@ -166,7 +165,7 @@ class InTurn:
         in_turn(table, data, draws)
         size = table.features
         z = np.ascontiguousarray(table.z[:, :size].T.astype(np.float64))
-        return settled(self.model, data, _scaled(params, scale), z, table.ids[:size].copy(), draws)
+        return settled(self.model, data, scaled(params, scale), z, table.ids[:size].copy(), draws)
 
 
 def in_turn(table: Table, data: Chunk, draws: Draws) -> None:
@@ -180,9 +179,3 @@ def in_turn(table: Table, data: Chunk, draws: Draws) -> None:
             at += table.advance(at, np.ascontiguousarray(logit(uniforms).T), births)
             if at < last:
                 table.grow()
-
-
-def _scaled(params: ModelParams, scale: float) -> ModelParams:
-    """With one feature more than none, to carry the scale."""
-    one = resized(params.observation, 1)
-    return bare(params.prior, replace(one, scale=np.full(1, scale)))

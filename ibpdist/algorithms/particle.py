@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 from ibpdist.algorithms._base import Trace
 from ibpdist.algorithms.in_turn import EACH_STEP
 from ibpdist.algorithms.sequential import Chain
-from ibpdist.algorithms.settled import bare, gaussian_of, settled
+from ibpdist.algorithms.settled import bare, gaussian_of, scaled, settled
 from ibpdist.algorithms.slots import SPARE, widened
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
@@ -73,7 +73,7 @@ class Particles:
             filtered.meet(n)
         z = filtered.drawn()
         ids = EACH_STEP * draws.step + np.arange(len(z))
-        made, trace = settled(self.model, data, params, z, ids, draws)
+        made, trace = settled(self.model, data, scaled(params, scale), z, ids, draws)
         total = {"objective": filtered.evidence(), "bound": filtered.evidence()}
         return made, {**trace, **total, "effective": filtered.effective()}
 

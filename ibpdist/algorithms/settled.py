@@ -85,6 +85,12 @@ def bare(prior: Any, observed: GaussianParams) -> ModelParams:
     return ModelParams(prior=prior, observation=observed, ids=np.arange(size), **orphans(size), **zeros)
 
 
+def scaled(params: ModelParams, scale: float) -> ModelParams:
+    """With one feature more than none, to carry the scale."""
+    one = resized(params.observation, 1)
+    return bare(params.prior, replace(one, scale=np.full(1, scale)))
+
+
 def gaussian_of(model: Model) -> Gaussian:
     """The observation, which is refused if it is another."""
     if not isinstance(model.observation, Gaussian):

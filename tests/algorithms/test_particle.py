@@ -108,6 +108,15 @@ def test_a_pass_is_a_chain_of_the_protocol():
     assert other.state.z.shape != one.state.z.shape or (other.state.z != one.state.z).any()
 
 
+def test_the_dictionary_has_the_scale_that_was_set():
+    """A chain that began without a feature must not forget it."""
+    chunk = Chunk(0, 0, planted(25, 4)[0])
+    alg = sampler()
+    chain, _ = alg.sweep(chunk, begun(alg, chunk), Draws(0, 1))
+    assert len(chain.params.ids) > 0
+    np.testing.assert_array_equal(chain.params.observation.scale, SCALE)
+
+
 def test_more_particles_come_closer_to_the_evidence():
     """The mean of log estimates rises with the number of particles (Jensen), towards the truth."""
     x, _ = planted(rows=12, columns=3)
