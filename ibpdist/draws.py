@@ -13,7 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ibpdist.kernels.philox import uniforms
+from ibpdist.kernels.philox import uniforms_of
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Row-wise numbers of one purpose in one step."""
+
+    words: NDArray[np.uint32]
+
+    def uniform(self, rows: NDArray[np.intp], width: int) -> NDArray[np.float64]:
+        """(width, row) uniforms in (0, 1) for these global rows."""
+        return uniforms_of(self.words, rows, width)
+
+    def normal(self, rows: NDArray[np.intp], width: int) -> NDArray[np.float64]:
+        """(width, row) standard normals for these global rows."""
+        normal: NDArray[np.float64] = ndtri(self.uniform(rows, width))
+        return normal
 
 
 @dataclass(frozen=True)
@@ -33,13 +49,15 @@ class Draws:
 
     def uniform(self, purpose: str, start: int, rows: int, width: int) -> NDArray[np.float64]:
         """(width, rows) uniforms in (0, 1) for the global rows from `start` on."""
-        key = self._sequence(purpose).generate_state(3).astype(np.uint32)
-        return uniforms(key, start, rows, width)
+        return self.stream(purpose).uniform(np.arange(start, start + rows), width)
 
     def normal(self, purpose: str, start: int, rows: int, width: int) -> NDArray[np.float64]:
         """(width, rows) standard normals for the global rows from `start` on."""
-        normal: NDArray[np.float64] = ndtri(self.uniform(purpose, start, rows, width))
-        return normal
+        return self.stream(purpose).normal(np.arange(start, start + rows), width)
+
+    def stream(self, purpose: str) -> Stream:
+        """The numbers of a purpose, for rows to be named."""
+        return Stream(self._sequence(purpose).generate_state(3).astype(np.uint32))
 
     def key(self, purpose: str) -> NDArray[np.uint64]:
         """Two words for kernels that make their own numbers (kernels/philox.py)."""

@@ -90,3 +90,10 @@ def test_draws_of_rows_do_not_depend_on_chunks(weights):
             states, _ = sweep(alg, chunks, states, params, draws.at(step))
         found.append(np.concatenate([state.z for state in states], axis=1))
     np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_a_stream_has_the_numbers_of_its_purpose():
+    draws, rows = Draws(3, 2), np.array([12, 10, 13])
+    whole, normal = draws.uniform("z", 10, 4, 3), draws.normal("z", 10, 4, 3)
+    np.testing.assert_array_equal(draws.stream("z").uniform(rows, 3), whole[:, rows - 10])
+    np.testing.assert_array_equal(draws.stream("z").normal(rows, 3), normal[:, rows - 10])

@@ -37,11 +37,11 @@ def _blocks(counters, key):
 
 
 @njit(cache=True, nogil=True)
-def _fill(k0, k1, c3, start, out):
+def _fill(k0, k1, c3, numbers, out):
     width, rows = out.shape
     for pair in range((width + 1) // 2):
         for r in range(rows):
-            row = np.uint64(start + r)
+            row = numbers[r]
             a, b, c, d = _philox(row & _LOW, row >> _32, np.uint64(pair), c3, k0, k1)
             out[2 * pair, r] = (np.float64(((a << _32) | b) >> np.uint64(12)) + 0.5) * 2.0**-52
             if 2 * pair + 1 < width:
@@ -50,9 +50,14 @@ def _fill(k0, k1, c3, start, out):
 
 def uniforms(key: NDArray[np.uint32], start: int, rows: int, width: int) -> NDArray[np.float64]:
     """(width, rows) uniforms strictly inside (0, 1); entry (j, r) depends on key, j and start + r."""
-    out = np.empty((width, rows))
+    return uniforms_of(key, np.arange(start, start + rows), width)
+
+
+def uniforms_of(key: NDArray[np.uint32], rows: NDArray[np.int64], width: int) -> NDArray[np.float64]:
+    """The same for rows in any order: entry (j, r) depends on key, j and rows[r]."""
+    out = np.empty((width, rows.size))
     k = key.astype(np.uint64)
-    _fill(k[0], k[1], k[2], start, out)
+    _fill(k[0], k[1], k[2], rows.astype(np.uint64), out)
     return out
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
+from ibpdist.draws import Draws, Stream
 from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
 from ibpdist.observations._base import RowState, RowSums
@@ -56,11 +56,33 @@ def globals_of(params: GaussianParams, dtype: np.dtype[Any]) -> Globals:
 
 
 @dataclass(frozen=True)
-class Entries:
-    """z and w of the rows of a chunk, (feature, row) each, before and after a pass.
+class Numbers:
+    """What the draw rule needs of a chunk that starts at global row `start`, made tile by tile: `width`
+    uniforms a row, and as many normals where there are weights."""
 
-    `prior` holds log odds, (feature,) or (feature, row). `uniform` and `normal` (inner * feature, row)
-    serve the draw rule, the latter where there are weights, and are empty otherwise.
+    uniform: Stream
+    normal: Stream | None
+    start: int
+    width: int
+
+    @classmethod
+    def of(cls, chunk: Chunk, state: RowState, draws: Draws, inner: int) -> Numbers:
+        normal = draws.stream("w") if state.w.shape[0] else None
+        return cls(draws.stream("z"), normal, chunk.start, inner * state.z.shape[0])
+
+    def tables(self, rows: Rows, dtype: np.dtype[Any]) -> tuple[Matrix, Matrix]:
+        """(inner * feature, row) each."""
+        named = self.start + (np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
+        uniform, none = self.uniform.uniform(named, self.width), np.zeros((0, named.size), dtype)
+        return uniform, none if self.normal is None else self.normal.normal(named, self.width).astype(dtype)
+
+
+@dataclass(frozen=True)
+class Entries:
+    """z and w of the rows of a chunk or tile, (feature, row) each, before and after a pass.
+
+    `prior` holds log odds, (feature,) or (feature, row). `numbers` makes for a tile the tables of `noise`,
+    uniforms and normals (inner * feature, row), which are empty where nothing is drawn.
     """
 
     prior: Matrix
@@ -68,28 +90,20 @@ class Entries:
     w0: Matrix
     z1: Matrix
     w1: Matrix
-    uniform: Matrix
-    normal: Matrix
+    numbers: Numbers | None
+    noise: tuple[Matrix, Matrix]
 
     @classmethod
-    def of(
-        cls, prior: Matrix, state: RowState, chunk: Chunk, rules: Rules, draws: Draws, inner: int
-    ) -> Entries:
-        uniform = normal = np.zeros((0, chunk.rows), chunk.x.dtype)
-        width = inner * state.z.shape[0]
-        if rules.z is Rule.DRAW:
-            uniform = draws.uniform("z", chunk.start, chunk.rows, width)
-        if rules.z is Rule.DRAW and state.w.shape[0]:
-            normal = draws.normal("w", chunk.start, chunk.rows, width).astype(chunk.x.dtype)
-        prior = prior.astype(chunk.x.dtype, copy=False)
-        return cls(prior, state.z, state.w, np.empty_like(state.z), np.empty_like(state.w), uniform, normal)
+    def of(cls, prior: Matrix, state: RowState, dtype: np.dtype[Any], numbers: Numbers | None) -> Entries:
+        fresh, none = (np.empty_like(state.z), np.empty_like(state.w)), np.zeros((0, 0), dtype)
+        return cls(prior.astype(dtype, copy=False), state.z, state.w, *fresh, numbers, (none, none))
 
     def take(self, rows: Rows) -> Entries:
         """Contiguous copies for some rows: long runs that the processor can foresee, unlike strips."""
-        tables = (self.z0, self.w0, self.uniform, self.normal)
-        z0, w0, uniform, normal = (np.array(t[:, rows], order="C") for t in tables)
+        z0, w0 = (np.array(t[:, rows], order="C") for t in (self.z0, self.w0))
         prior = self.prior if self.prior.ndim == 1 else np.array(self.prior[:, rows], order="C")
-        return Entries(prior, z0, w0, np.empty_like(z0), np.empty_like(w0), uniform, normal)
+        noise = self.noise if self.numbers is None else self.numbers.tables(rows, prior.dtype)
+        return Entries(prior, z0, w0, np.empty_like(z0), np.empty_like(w0), None, noise)
 
     def put(self, rows: Rows, part: Entries) -> None:
         self.z1[:, rows], self.w1[:, rows] = part.z1, part.w1
@@ -141,7 +155,8 @@ class Pass:
     ) -> Pass:
         latent = bool(made.params.latent)
         runs = runs_of(None if latent else chunk.observed, chunk.rows, made.params.group)
-        entries = Entries.of(log_odds, state, chunk, rules, draws, inner)
+        numbers = Numbers.of(chunk, state, draws, inner) if rules.z is Rule.DRAW else None
+        entries = Entries.of(log_odds, state, chunk.x.dtype, numbers)
         filler = Filler(made.params, chunk.observed) if latent and chunk.observed is not None else None
         return cls(made, weights, rules, inner, runs, chunk.x, entries, filler)
 
@@ -190,7 +205,7 @@ class Pass:
             (part.z0, part.w0),
             self.weights.respond(),
             RULES[self.rules.z],
-            (part.uniform, part.normal),
+            part.noise,
             self.inner,
             (part.z1, part.w1),
         )

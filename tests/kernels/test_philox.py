@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ibpdist.kernels.philox import blocks, uniforms
+from ibpdist.kernels.philox import blocks, uniforms, uniforms_of
 
 VECTORS = [
     ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
@@ -89,3 +89,11 @@ def test_uniform_in_the_open_interval():
 def test_no_rows_and_no_width():
     assert uniforms(KEY, 0, 0, 3).shape == (3, 0)
     assert uniforms(KEY, 0, 3, 0).shape == (0, 3)
+
+
+def test_rows_in_any_order():
+    rows = np.array([7, 2**33, 3, 7, 100])
+    found = uniforms_of(KEY, rows, 5)
+    for place, row in enumerate(rows):
+        np.testing.assert_array_equal(found[:, place : place + 1], uniforms(KEY, int(row), 1, 5))
+    assert uniforms_of(KEY, rows[:0], 5).shape == (5, 0)
