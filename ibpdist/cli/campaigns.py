@@ -36,6 +36,9 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
 
         click.echo(estimate_(campaign, run, **given(**options)))
         return OK
+    from ibpdist.runs.lock import refuse_held
+
+    refuse_held(run / "lock")
     from ibpdist.campaigns import sweep as sweep_
     from ibpdist.report.campaign import summary
 

@@ -47,9 +47,7 @@ def _acquire(path: Path) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(handle)
-            raise OutputInUse(
-                f"{path.parent}: in use by {owner(path)}; wait for it or choose another run"
-            ) from None
+            raise in_use(path) from None
         except OSError as error:
             os.close(handle)
             raise StorageError(f"{path}: this file system has no locks: {error.strerror}") from error
@@ -78,6 +76,16 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(handle)
     return False
+
+
+def refuse_held(path: Path) -> None:
+    """Say at once that a process holds the lock, before anything that takes long; it may still come to it."""
+    if is_held(path):
+        raise in_use(path)
+
+
+def in_use(path: Path) -> OutputInUse:
+    return OutputInUse(f"{path.parent}: in use by {owner(path)}; wait for it or choose another run")
 
 
 def owner(path: Path) -> str:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import ibpdist as ibp
 from ibpdist.cli import main
 from ibpdist.runs import events
+from ibpdist.runs.campaign import CampaignDirectory
 from ibpdist.runs.verify import verify
 from tests.support.grids import as_yaml, command, grid, same_bits, small_store, steps_made, told
 
@@ -110,6 +111,16 @@ def test_a_failed_fit_gives_the_campaign_its_code(store, tmp_path):
     assert done.stderr == (
         f"ibpdist: 2 of 4 fits failed, first {first}: family: 'nonsense': expected structured, factorised\n"
     )
+
+
+def test_a_campaign_in_use_is_refused_before_anything_else(file, tmp_path):
+    held = CampaignDirectory(tmp_path / "run")
+    try:
+        done = run_cli("sweep", file.with_name("not there.yaml"), tmp_path / "run")
+    finally:
+        held.close()
+    assert done.exit_code == 6
+    assert re.fullmatch(rf"ibpdist: {tmp_path / 'run'}: in use by process \d+ on .*\n", done.stderr)
 
 
 def test_the_limit_that_nobody_chose_is_7(file, tmp_path, monkeypatch):
