@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from prefect import flow
 from pydantic import Field
@@ -12,7 +12,7 @@ import ibpdist as ibp
 from flows import artifacts
 from flows.ownership import owned
 from flows.progress import stepping
-from flows.steps import Auto, Setting, Where, given, perform, step
+from flows.steps import Where, given, perform, step
 from ibpdist.catalog import SYSTEMS
 from ibpdist.errors import OutputInUse
 from ibpdist.report.summary import summary
@@ -21,6 +21,7 @@ from ibpdist.spec import FitSpec
 
 System = Annotated[str, Field(json_schema_extra={"enum": list(SYSTEMS)})]
 Count = Annotated[int, Field(ge=1)]
+Setting = bool | int | float | str
 
 
 @step("fit")
@@ -43,7 +44,7 @@ def fit(
     store: str,
     run: str,
     system: System = "lg-vi-infinite",
-    features: Count | Auto = "auto",
+    features: Count | Literal["auto"] = "auto",
     seed: Annotated[int, Field(ge=0)] = 0,
     restarts: Count = 1,
     steps: Count | None = None,

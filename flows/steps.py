@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from prefect import Flow, Task
 from prefect.cache_policies import NO_CACHE
@@ -88,7 +88,3 @@ def launch(flow: Flow[..., R], parameters: Mapping[str, Any]) -> R:
     """Run a flow on the server that Prefect is set to use; without one its body only."""
     body: Callable[..., R] = flow if get_current_settings().api.url else flow.fn
     return body(**parameters)
-
-
-Auto = Literal["auto"]
-Setting = bool | int | float | str

@@ -201,10 +201,12 @@ def test_the_scheduled_deployment_runs_to_its_end(server, worker, data, tmp_path
 
     left = artifacts(server, run)
     assert {name: one["type"] for name, one in left.items()} == {
+        "answer": "markdown",
         "summary": "table",
         "report": "markdown",
         "progress": "progress",
     }
+    assert "by the held-out score the best: lg-vi-infinite, K = " in left["answer"]["data"]
     rows = json.loads(left["summary"]["data"])
     summary = ibp.open_campaign(run).summary
     assert {row["fit"] for row in rows} == set(summary.fit.values.ravel())
