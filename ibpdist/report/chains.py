@@ -4,6 +4,7 @@ to believe it."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,37 @@ RARE = 0.05
 COVERED = 0.95
 
 
+@dataclass(frozen=True)
+class Span:
+    """Places along numbers of features: the most frequent one, and the ends of the shortest run of
+    them that COVERED of the draws have."""
+
+    best: int
+    low: int
+    high: int
+
+
+def span(share: Any) -> Span:
+    """Of the share of the draws that have each number."""
+    total = np.concatenate([[0.0], np.cumsum(share)])
+    spans = [
+        (high - low, low, high)
+        for low in range(len(share))
+        for high in range(low, len(share))
+        if total[high + 1] - total[low] >= COVERED
+    ]
+    _, low, high = min(spans)
+    return Span(int(np.argmax(share)), low, high)
+
+
 def answer(result: Any) -> str:
     """The most frequent number of features, and how many others there may be."""
     found = posterior.number(result)
-    share, count = found.values, found["features"].values
-    best = int(np.argmax(share))
-    words = (
-        f"{count[best]} feature{'' if count[best] == 1 else 's'} in {100 * share[best]:.0f} % of the draws"
-    )
-    low, high = _interval(share, count)
-    return words if low == high else f"{words}; {low} to {high} in {100 * COVERED:.0f} %"
+    share, count, at = found.values, found["features"].values, span(found.values)
+    best = count[at.best]
+    words = f"{best} feature{'' if best == 1 else 's'} in {100 * share[at.best]:.0f} % of the draws"
+    ends = f"{count[at.low]} to {count[at.high]}"
+    return words if at.low == at.high else f"{words}; {ends} in {100 * COVERED:.0f} %"
 
 
 def features(result: Any) -> Iterator[str]:
@@ -64,16 +86,3 @@ def facts(result: Any) -> Iterator[tuple[str, str]]:
         if not np.isnan(one["rhat"]):
             text += f"  R-hat {diagnostics.said(one['rhat'])}, {one['ess_bulk']:.0f} effective draws"
         yield str(name).replace("_", " "), text
-
-
-def _interval(share: Any, count: Any) -> tuple[int, int]:
-    """The shortest run of numbers that has most of the draws."""
-    total = np.concatenate([[0.0], np.cumsum(share)])
-    spans = [
-        (high - low, low, high)
-        for low in range(len(count))
-        for high in range(low, len(count))
-        if total[high + 1] - total[low] >= COVERED
-    ]
-    _, low, high = min(spans)
-    return int(count[low]), int(count[high])

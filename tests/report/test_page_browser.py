@@ -14,15 +14,20 @@ from tests.support import report_fits
 from tests.support.browser import CHROMIUM, measure, open_page
 from tests.support.report_page import Page, Truth, same
 
-KINDS = ("images", "labelled", "campaign")
+KINDS = ("images", "labelled", "drawn", "campaign")
 browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+
+def chains(folder: Path) -> Path:
+    return report_fits.drawn(folder, "lg-gibbs-infinite")
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Truth]]:
     folder = tmp_path_factory.mktemp("browser")
     made = {}
-    for kind, fit in (("images", report_fits.images), ("labelled", report_fits.labelled)):
+    fits = {"images": report_fits.images, "labelled": report_fits.labelled, "drawn": chains}
+    for kind, fit in fits.items():
         run = fit(folder / kind)
         made[kind] = report(run), Truth(ibp.open_result(run), logs=read(run).logs)
     best = ibp.open_result(folder / "images")

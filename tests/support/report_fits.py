@@ -31,6 +31,14 @@ def images(folder: Path, **options: Any) -> Path:
     return folder
 
 
+def drawn(folder: Path, system: str, **options: Any) -> Path:
+    """Chains of a sampler over images without labels."""
+    data = ibp.synthetic("images", rows=120, noise=0.2, seed=3)
+    given = {"K": 6, "chains": 3, "steps": 200, "seed": 7} | options
+    ibp.fit(data.x, system=system, run=folder, **given)
+    return folder
+
+
 def labelled(folder: Path, **options: Any) -> Path:
     """A fit of factors, its columns and rows with labels that would like to break the page."""
     draw = np.random.default_rng(2)

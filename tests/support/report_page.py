@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist.evaluate import posterior
+
 VOID = {"br", "meta", "link", "img", "hr", "col"}
 NAMED = ("data-variable", "data-label", "data-axis", "data-remark", "data-limit")
 """Attributes that say what a number is: a value, a label, a mark on an axis, part of a remark, a limit."""
@@ -111,6 +113,9 @@ class Truth:
 
     def __init__(self, result: Any, summary: Any = None, stability: Any = None, logs: Any = ()) -> None:
         self.result, self.summary, self.stability, self.logs = result, summary, stability, list(logs)
+        self.features, self.number = None, None
+        if "draws" in result.children:
+            self.features, self.number = posterior.features(result), posterior.number(result).to_dataset()
 
     def of(self, one: Element) -> float:
         variable, of = one.attributes["data-variable"], one.attributes.get("data-of", "")
@@ -126,6 +131,11 @@ class Truth:
         return self._made(node, name, of, at)
 
     def _made(self, node: str, name: str, of: str, at: dict[str, int]) -> float:
+        if (node in ("number", "features") and of not in ("", "rows", "min", "max")) or of in (
+            "chains",
+            "draws",
+        ):
+            return self._drawn(f"{node}/{name}", of)
         if (node, of) in (("trace", "tried"), ("trace", "accepted"), ("trace", "gained")):
             return self._moves(of, at["move"])
         values = self._node(node)[name]
@@ -144,7 +154,14 @@ class Truth:
             )
         if of == "settings":
             return float(numbers.size / (self.summary.sizes["truncation"] * self.summary.sizes["restart"]))
-        simple = {"sum": np.sum, "max": np.max, "min": np.min, "median": np.median, "spread": np.ptp}
+        simple = {
+            "mean": np.mean,
+            "sum": np.sum,
+            "max": np.max,
+            "min": np.min,
+            "median": np.median,
+            "spread": np.ptp,
+        }
         if of in simple:
             return float(simple[of](finite)) if finite.size else math.nan
         if of == "rows":
@@ -154,6 +171,21 @@ class Truth:
         if of.endswith("extreme of the features that vary"):
             return self._extreme() * (-1.0 if of.startswith("minus") else 1.0)
         raise AssertionError(f"nobody knows what {of!r} of {node} is")
+
+    def _drawn(self, variable: str, of: str) -> float:
+        """Of a sampler."""
+        share, most = self.number["share"].values, int(self.result.attrs["truncation"])
+        listed = int((self.features["share"].values >= 0.05).sum())
+        means = self.features["mean"].values[:listed]
+        made = {
+            "posterior/features chains": self.result["posterior"].sizes["chain"],
+            "posterior/features draws": self.result["posterior"].sizes["draw"],
+            "number/share all used": share[self.number["features"].values == most].sum(),
+            "features/share not shown": self.features.sizes["feature"] - listed,
+            "features/mean extreme of the features that vary": np.abs(means).max(initial=0),
+            "features/mean minus the extreme of the features that vary": -np.abs(means).max(initial=0),
+        }
+        return float(made[f"{variable} {of}"])
 
     def _extreme(self) -> float:
         active = self.result["params"]["active"].values
@@ -194,7 +226,8 @@ class Truth:
         return float(made[f"{name} {of}"])
 
     def _node(self, name: str) -> Any:
-        return getattr(self, name) if name in ("summary", "stability") else self.result[name]
+        made = ("summary", "stability", "features", "number")
+        return getattr(self, name) if name in made else self.result[name]
 
 
 def words_of(result: Any, one: Element) -> str:

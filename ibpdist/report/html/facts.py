@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.errors import UsageError
+from ibpdist.evaluate import posterior
+from ibpdist.report import chains
 from ibpdist.report.html.numbers import Number
 from ibpdist.report.html.rows import Seen, look
 
@@ -22,11 +24,16 @@ LISTED = 60
 """Features that are shown one by one."""
 LEAST_IMAGE = 9
 """Columns from which a square number of them is taken for an image."""
+HERE = ("summary", "stability", "features", "number")
+"""Nodes that no result holds."""
+OF_ONE_DRAW = ("diagnosis", "rows")
+"""Nodes of a sampler's result that tell of its last draw alone."""
 
 MADE: Mapping[str, Callable[[Values], float]] = {
     "sum": lambda values: float(values.sum()),
     "max": lambda values: float(values.max()),
     "min": lambda values: float(values.min()),
+    "mean": lambda values: float(values.mean()),
     "median": lambda values: float(np.median(values)),
     "spread": lambda values: float(values.max() - values.min()),
     "extreme": lambda values: float(np.abs(values).max()),
@@ -56,7 +63,8 @@ class Facts:
         stability: Any = None,
     ) -> None:
         self.path, self.result, self.campaign, self.logs = path, result, campaign, logs
-        self.stability, self.attrs = stability, result.attrs
+        self.sampled, self.attrs = "draws" in result.children, result.attrs
+        self.stability: Any = None if self.sampled else stability
         self.image = image_of(result) if image is None else checked(result, image)
         self._known: dict[str, tuple[tuple[str, ...], Values]] = {}
 
@@ -65,8 +73,25 @@ class Facts:
         return None if self.campaign is None else self.campaign.summary
 
     @cached_property
+    def features(self) -> Any:
+        """Of a sampler: its features over the draws, those that most draws have first; None of a fit."""
+        return posterior.features(self.result) if self.sampled else None
+
+    @cached_property
+    def number(self) -> Any:
+        """Of a sampler: the share of the draws that have each number of features."""
+        return posterior.number(self.result).to_dataset() if self.sampled else None
+
+    @property
+    def home(self) -> str:
+        """The node of `mean` and `prevalence` of the features that are shown."""
+        return "features" if self.sampled else "params"
+
+    @cached_property
     def active(self) -> list[int]:
-        """Positions of the active features, most frequent first."""
+        """Positions of the active features, most frequent first; of a sampler those that are not rare."""
+        if self.sampled:
+            return [int(k) for k in np.flatnonzero(self.values("features/share") >= chains.RARE)]
         which = np.flatnonzero(self.values("params/active"))
         prevalence = self.values("params/prevalence")[which]
         return [int(k) for k in which[np.argsort(-prevalence, kind="stable")]]
@@ -106,7 +131,9 @@ class Facts:
     @cached_property
     def uncertain(self) -> bool:
         """Whether features have standard deviations; those of a single draw are zero."""
-        return self.has("params/mean_sd") and bool((self.values("params/mean_sd") > 0).any())
+        if self.sampled or not self.has("params/mean_sd"):
+            return False
+        return bool((self.values("params/mean_sd") > 0).any())
 
     def again(self, name: str, k: int, **index: int) -> Number | None:
         """Of the stability of feature k, which has a place there when it is active in the best fit."""
@@ -120,13 +147,13 @@ class Facts:
         held = self._node(node)
         return held is not None and name in held
 
-    def one(self, variable: str, **index: int) -> Number:
+    def one(self, variable: str, /, **index: int) -> Number:
         """An entry of a variable, by positions along its dims."""
         dims, values = self._find(variable)
         value = values[tuple(index[dim] for dim in dims)]
         return Number(variable, float(value), tuple((dim, index[dim]) for dim in dims))
 
-    def made(self, variable: str, of: str, **index: int) -> Number:
+    def made(self, variable: str, of: str, /, **index: int) -> Number:
         """What is made of a variable along the dims that no position is given for."""
         dims, values = self._find(variable)
         part = values[tuple(index.get(dim, slice(None)) for dim in dims)].astype(np.float64)
@@ -158,9 +185,11 @@ class Facts:
         return self._known[variable]
 
     def _node(self, name: str) -> Any:
-        if name in ("summary", "stability"):
+        if name in HERE:
             return getattr(self, name)
-        return self.result[name] if name in self.result.children else None
+        if name not in self.result.children or (self.sampled and name in OF_ONE_DRAW):
+            return None
+        return self.result[name]
 
 
 def image_of(result: Any) -> tuple[int, int] | None:

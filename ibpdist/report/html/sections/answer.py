@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, sentence, tag
-from ibpdist.report.html.numbers import COUNT, NATS, PERCENT, SCORE, Form, Number
+from ibpdist.report.html.numbers import COUNT, NATS, PERCENT, SCORE, VALUE, Form, Number
 from ibpdist.report.html.score import heldout
+from ibpdist.report.html.sections import posterior
 
 FOUND_AGAIN = 0.75
 """Share of the restarts from which a feature counts as stable."""
 
 
 def headline(facts: Facts) -> Html:
-    """4 features explain 86.8 % of the variance."""
+    """4 features explain 86.8 % of the variance; of a sampler, how many the draws have."""
+    if facts.sampled:
+        return posterior.headline(facts)
     found = facts.made("params/active", "sum")
     if not found.value:
         return join(found.html(COUNT), " features: nothing but noise was found")
@@ -29,9 +32,10 @@ def opening(facts: Facts) -> Html:
     system = tag("span", facts.attrs["system"], data_variable="attrs/system")
     within = [rows.html(COUNT), " rows of ", columns.html(COUNT), " columns"]
     most = facts.attribute("truncation").html(COUNT)
-    return sentence(
-        "Found in ", within, " by ", system, ", which was given room for ", most, " features.", _chosen(facts)
-    )
+    how: Child = [", which was given room for ", most, " features."]
+    if facts.sampled:
+        how = [": ", posterior.drawn(facts), "."]
+    return sentence("Found in ", within, " by ", system, how, _chosen(facts))
 
 
 def _chosen(facts: Facts) -> Child:
@@ -45,16 +49,34 @@ def _chosen(facts: Facts) -> Child:
 
 def glance(facts: Facts) -> Html:
     """The numbers to know first."""
-    score = heldout(facts)
-    entries: list[tuple[str, Number | None, Form]] = [
-        ("features", facts.made("params/active", "sum"), COUNT),
-        ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
-        ("features that most starts find", stable(facts), COUNT),
-        ("held-out score, nats a hidden cell", score, SCORE),
-        ("objective, nats", facts.attribute("objective"), NATS),
+    entries = [
+        *(_of_draws(facts) if facts.sampled else _of_fit(facts)),
+        ("held-out score, nats a hidden cell", heldout(facts), SCORE),
         ("steps made", facts.attribute("steps"), COUNT),
     ]
     return tag("dl", [_entry(words, n, form) for words, n, form in entries if n is not None], class_="glance")
+
+
+Entry = tuple[str, Number | None, Form]
+
+
+def _of_fit(facts: Facts) -> list[Entry]:
+    return [
+        ("features", facts.made("params/active", "sum"), COUNT),
+        ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
+        ("features that most starts find", stable(facts), COUNT),
+        ("objective, nats", facts.attribute("objective"), NATS),
+    ]
+
+
+def _of_draws(facts: Facts) -> list[Entry]:
+    chains, each = posterior.sizes(facts)
+    return [
+        ("features, on average", facts.made("posterior/features", "mean"), VALUE),
+        ("chains", chains, COUNT),
+        ("draws of each chain", each, COUNT),
+        ("largest R-hat", posterior.worst(facts), posterior.RHAT),
+    ]
 
 
 def stable(facts: Facts) -> Number | None:

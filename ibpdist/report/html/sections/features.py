@@ -15,7 +15,7 @@ ROWS = fixed(0, "rows")
 
 
 def cards(facts: Facts) -> Html | None:
-    if not facts.shown or not facts.has("params/mean"):
+    if not facts.shown or not facts.has(f"{facts.home}/mean"):
         return None
     kind = "pictures" if facts.image else "listed"
     made = [_card(facts, k) for k in facts.shown]
@@ -28,22 +28,41 @@ def frequencies(facts: Facts) -> Html | None:
     columns = list(_columns(facts))
     head: list[Child] = ["feature", *(words for words, _, _, _ in columns)]
     lines = [[name(facts, k), *(_cell(facts, one, k) for one in columns)] for k in facts.shown]
-    caption = (
-        "Prevalence is the share of the rows that have a feature. Shares of the variance of features that "
-        "occur together do not add up."
-    )
+    caption = _matched(facts) if facts.sampled else ADD_UP
     return join(table(caption, head, lines, class_="bars"), left_out(facts))
+
+
+ADD_UP = (
+    "Prevalence is the share of the rows that have a feature. Shares of the variance of features that "
+    "occur together do not add up."
+)
+
+
+def _matched(facts: Facts) -> Html:
+    """What is said of the features of a sampler."""
+    return join(
+        "Features of the draws are matched to those of the likeliest draw. The share of the rows is the mean "
+        "over the draws that have the feature; from and to are its ", ends(facts), " quantiles."
+    )  # fmt: skip
+
+
+def ends(facts: Facts) -> Child:
+    """5 % and 95 %."""
+    low, high = (f"{100 * end:.0f}\u00a0%" for end in facts.features.attrs["interval"])
+    return [tag("span", low, data_limit="interval"), " and ", tag("span", high, data_limit="interval")]
 
 
 def rows_with(facts: Facts, k: int) -> Number:
     """Expected rows that have feature k."""
-    share = facts.one("params/prevalence", feature=k)
+    share = facts.one(f"{facts.home}/prevalence", feature=k)
     return Number(share.variable, share.value * float(facts.attrs["rows"]), share.index, "rows")
 
 
 def left_out(facts: Facts) -> Html | None:
     """A word about the features that are not listed."""
     more = facts.active[len(facts.shown) :]
+    if facts.sampled:
+        return _seldom(facts)
     if not more:
         return None
     count = Number("params/active", float(len(more)), of="not shown").html(COUNT)
@@ -51,12 +70,24 @@ def left_out(facts: Facts) -> Html | None:
     return tag("p", count, " more features are not shown; the least frequent has prevalence ", least, ".")
 
 
+def _seldom(facts: Facts) -> Html | None:
+    """The same of features over draws, of which rare ones are never listed."""
+    share = facts.values("features/share")
+    more = len(share) - len(facts.shown)
+    if not more:
+        return None
+    count = Number("features/share", float(more), of="not shown").html(COUNT)
+    most = facts.one("features/share", feature=len(facts.shown)).html(PERCENT)
+    return tag("p", count, " more features are not shown; at most ", most, " of the draws have one of them.")
+
+
 def _how(facts: Facts) -> Html:
     if facts.image is None:
         count = tag("span", str(TOP), data_limit="columns")
-        more = ", ± standard deviation." if facts.uncertain else "."
+        more: Child = ", ± standard deviation." if facts.uncertain else "."
+        if facts.sampled:
+            more = [": mean over the draws that have it, and in brackets ", ends(facts), " quantiles."]
         said: Child = ["The ", count, " columns with the largest values of each feature", more]
-
         return tag("p", said, class_="lead")
     most = limit(facts)
     high, wide = (tag("span", str(size), data_label="image") for size in facts.image)
@@ -75,13 +106,16 @@ def fixed_ends(most: Number) -> Html:
 
 
 def _card(facts: Facts, k: int) -> Html:
-    prevalence = facts.one("params/prevalence", feature=k)
+    prevalence = facts.one(f"{facts.home}/prevalence", feature=k)
     lines: list[Child] = [
         tag("h3", name(facts, k, capital=True)),
         portrait(facts, k),
         tag("p", bar(prevalence.value), class_="meter"),
         tag("p", prevalence.html(PERCENT), " of the rows", class_="fact"),
     ]
+    if facts.sampled:
+        share = facts.one("features/share", feature=k).html(WHOLE_PERCENT)
+        lines.append(tag("p", "in ", share, " of the draws", class_="fact"))
     if facts.has("diagnosis/explained"):
         share = facts.one("diagnosis/explained", feature=k).html(PERCENT)
         lines.append(tag("p", "explains ", share, class_="fact"))
@@ -103,9 +137,19 @@ def _flags(facts: Facts, k: int) -> Iterator[str]:
 
 Column = tuple[str, str, Form, bool]
 """Words of the head, variable, form, whether there is a bar."""
+OVER_DRAWS: tuple[Column, ...] = (
+    ("share of the draws, %", "features/share", PERCENT, True),
+    ("share of the rows, %", "features/prevalence", PERCENT, True),
+    ("from, %", "features/prevalence_low", PERCENT, False),
+    ("to, %", "features/prevalence_high", PERCENT, False),
+    ("rows, expected", "", fixed(1), False),
+)
 
 
 def _columns(facts: Facts) -> Iterator[Column]:
+    if facts.sampled:
+        yield from OVER_DRAWS
+        return
     yield "share of the rows, %", "params/prevalence", PERCENT, True
     yield "rows, expected", "", fixed(1), False
     if facts.has("params/chance"):

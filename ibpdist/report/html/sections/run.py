@@ -39,7 +39,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, Child]]:
         tag("span", spec, class_="hash", data_variable="attrs/spec", data_of="sha256"),
     )
     learned = list(_learned(facts))
-    if learned:
+    if learned and not facts.sampled:
         yield "learned", learned
     yield "versions", _versions(facts)
     yield "machine", _machine(facts)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ibpdist.report import diagnosis
+from ibpdist.report import chains, diagnosis
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, tag
-from ibpdist.report.html.numbers import COUNT, SCORE, VALUE, Number, fixed
+from ibpdist.report.html.numbers import COUNT, SCORE, VALUE, WHOLE_PERCENT, Number, fixed
 from ibpdist.report.html.score import heldout
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.html.sections.answer import FOUND_AGAIN, stable
+from ibpdist.report.html.sections.posterior import RHAT, worst
 
 GOOD, DOUBT, OPEN, FACT = "good", "doubt", "open", "fact"
 Verdict = tuple[str, Child]
@@ -21,35 +22,50 @@ _VALUE = re.compile(r"\((correlation|cosine) (-?[\d.]+)\)")
 
 
 def body(facts: Facts) -> Html:
-    verdicts = [
-        *_restarts(facts), *_convergence(facts), *_room(facts), *_starts(facts), *_heldout(facts),
-        *_fits(facts), *_notices(facts),
-    ]  # fmt: skip
+    own = (_chains, _room_of_draws) if facts.sampled else (_restarts, _convergence, _room, _starts)
+    verdicts = [one for say in (*own, _heldout, _fits, _notices) for one in say(facts)]
     entries = [_entry(kind, said) for kind, said in verdicts]
     odd = [tag("li", _remark(facts, text), data_remark="diagnosis") for text in _remarks(facts)]
     more = [tag("h3", "What is odd about the features"), tag("ul", odd, class_="remarks")] if odd else None
     return join(tag("ul", entries, class_="verdicts"), more, _narrow(facts))
 
 
-def sampled(facts: Facts) -> bool:
-    """Whether the fit draws from the posterior, so that it has no end of its own."""
-    from ibpdist.catalog import SYSTEMS
-    from ibpdist.rules import Rule
-
-    system = SYSTEMS.get(str(facts.attrs["system"]))
-    return system is not None and system.rules.z is Rule.DRAW
-
-
 def _entry(kind: str, said: Child) -> Html:
     return tag("li", tag("b", kind, class_="verdict"), tag("span", said), class_=kind)
 
 
+def _chains(facts: Facts) -> Iterator[Verdict]:
+    """Of a sampler: whether its draws can be used, as `show` says it."""
+    doubts = list(chains.remarks(facts.result))
+    yield from (
+        (DOUBT, tag("span", f"{text[:1].upper()}{text[1:]}.", data_remark="diagnostics")) for text in doubts
+    )
+    rhat = worst(facts)
+    if rhat is None:
+        yield OPEN, "There are too few draws to say whether the chains agree."
+    elif not doubts:
+        yield GOOD, ["The chains agree: R-hat is at most ", rhat.html(RHAT), "."]
+
+
+def _room_of_draws(facts: Facts) -> Iterator[Verdict]:
+    """Of a sampler that is given a number of features: whether it uses them all."""
+    from ibpdist import catalog
+
+    if catalog.find(str(facts.attrs["system"])).prior == "buffet":
+        return
+    most = facts.attribute("truncation").html(COUNT)
+    all_used = facts.values("number/features") == int(facts.attrs["truncation"])
+    share = Number("number/share", float(facts.values("number/share")[all_used].sum()), of="all used")
+    if share.value > chains.RARE:
+        said = [" of the draws use all ", most, " features provided, so there may be more: try a larger K."]
+        yield DOUBT, [share.html(WHOLE_PERCENT), said]
+    else:
+        yield GOOD, ["Room was left: hardly any draw uses all ", most, " features provided."]
+
+
 def _convergence(facts: Facts) -> Iterator[Verdict]:
     reason = tag("span", facts.attrs["stopped"], data_variable="attrs/stopped")
-    if sampled(facts):
-        steps = facts.attribute("steps").html(COUNT)
-        yield OPEN, [steps, " steps were drawn from the posterior; a sampler does not converge to a point."]
-    elif facts.attrs["stop"] == "converged":
+    if facts.attrs["stop"] == "converged":
         yield GOOD, ["The fit ", reason, "."]
     else:
         yield DOUBT, ["The fit has not converged: it was ", reason, ". Go on with more steps (--steps)."]
@@ -152,7 +168,7 @@ def _notices(facts: Facts) -> Iterator[Verdict]:
 
 def _remarks(facts: Facts) -> Iterator[str]:
     """What `show` says as well; that K is used up stands above."""
-    if "diagnosis" not in facts.result.children:
+    if facts.sampled or "diagnosis" not in facts.result.children:
         return
     weighted, most = facts.has("rows/w"), int(facts.attrs["truncation"])
     used_up = diagnosis.used_up(most)
@@ -177,7 +193,7 @@ def _remark(facts: Facts, text: str) -> Html:
 
 
 def _narrow(facts: Facts) -> Html | None:
-    if sampled(facts) or not facts.uncertain or facts.image is not None:
+    if not facts.uncertain or facts.image is not None:
         return None
     note = (
         "Standard deviations (after ±) are those of a variational fit. They are too narrow: they leave out "

@@ -45,20 +45,30 @@ def _curve(facts: Facts, name: str, words: str, colour: int) -> Iterator[Curve]:
 
 
 def _objective(facts: Facts) -> Html | None:
-    curves = list(_curve(facts, "objective", "objective", 0))
+    curves = list(_curve(facts, "objective", "log joint" if facts.sampled else "objective", 0))
     if facts.has("trace/bound") and len(curves) == 1:
         same = np.array_equal(facts.values("trace/bound"), facts.values("trace/objective"))
         curves += [] if same else _curve(facts, "bound", "bound", 1)
     values = facts.values("trace/objective")
     low = float(np.quantile(values, EARLY)) if values.size > 1 / EARLY else None
-    chart = Chart("The objective after each step", "step", "nats", NATS, curves, low=low)
-    words = "The objective after each step, in nats. "
+    what = "log joint density" if facts.sampled else "objective"
+    chart = Chart(f"The {what} after each step", "step", "nats", NATS, curves, low=low)
+    words = f"The {what} after each step, in nats. "
     cut = "The first steps lie below the frame." if low is not None and values.min() < low else None
-    return figure([words, cut], chart.html(), chart.legend())
+    return figure([words, _kept(facts), cut], chart.html(), chart.legend())
+
+
+def _kept(facts: Facts) -> Child:
+    """Of a sampler: where the draws begin that are kept."""
+    if not facts.sampled:
+        return None
+    first = facts.one("posterior/step", draw=0).html(COUNT)
+    return ["Draws are kept from step ", first, " on. "]
 
 
 def _active(facts: Facts) -> Html | None:
-    curves = list(_curve(facts, "active", "active features" if len(_chains(facts)) > 1 else "", 2))
+    several = len(_chains(facts)) > 1
+    curves = list(_curve(facts, "active", "active features" if several else "", 0 if several else 2))
     chart = Chart("Active features after each step", "step", "features", COUNT, curves, whole=True)
     return figure("Active features after each step.", chart.html(), chart.legend())
 
@@ -89,8 +99,9 @@ def _terms(facts: Facts) -> Html | None:
     head: list[Child] = ["term", "nats"]
     if len(chains) > 1:
         head = ["term", *(tag("span", f"chain {at}, nats", data_label="chain") for at in range(len(chains)))]
-    made = table("Terms of the objective after the last step.", head, lines)
-    return tag("details", tag("summary", "What the objective is made of"), made)
+    what = "log joint density" if facts.sampled else "objective"
+    made = table(f"Terms of the {what} after the last step.", head, lines)
+    return tag("details", tag("summary", f"What the {what} is made of"), made)
 
 
 def _term(facts: Facts, name: str, step: int, chain: dict[str, int]) -> Html:
