@@ -1,9 +1,11 @@
-"""All of it at once: images are made and stored, fitted, scored on new ones, and drawn."""
+"""All of it at once: images are made and stored, a campaign fits them, and the best fit is scored on new
+ones, drawn, and reported."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,10 @@ from ibpdist.words import OVERWRITE
 
 if TYPE_CHECKING:
     from ibpdist.data.store import Dataset
+    from ibpdist.evaluate.campaign import Campaign
+    from ibpdist.progress import Sweep
 
-SYSTEM, FEATURES = "lg-vi-infinite", 8
+SYSTEM, FEATURES, RESTARTS, HOLDOUT = "lg-vi-infinite", (4, 8), 2, 0.1
 ROWS, NEW_ROWS, CHUNK_ROWS, NOISE = 1000, 500, 128, 0.25
 _SHOWN, _LISTED = 4, 4
 
@@ -29,15 +33,15 @@ def demo(
     workers: int | None = None,
     serial: bool | None = None,
     scheduler: str | None = None,
-    progress: Callable[[Any], None] | None = None,
+    progress: Sweep | None = None,
     say: Callable[[str], None] = print,
 ) -> list[Path]:
     """Show what the package does, in `directory` (ibpdist-demo); the files it made.
 
     Runs on a local cluster of one process a core (at most 4) unless told where. `progress` is
-    called with each step of the fit, `say` with each line of the report.
+    called with how the campaign stands, `say` with each line of what it tells.
     """
-    from ibpdist.pipeline import fit
+    from ibpdist.report.page import report
 
     place: dict[str, Any] = {"workers": workers, "serial": serial, "scheduler": scheduler}
     if not any(place.values()):
@@ -45,23 +49,34 @@ def demo(
     folder = _folder(directory, overwrite)
     data, new = _make(folder, seed, overwrite)
     say(f"{ROWS:,} images of 6 x 6, sums of four planted shapes plus noise of variance {NOISE}: {data.path}")
-    result = fit(
-        data.path,
-        run=folder / "run",
-        system=SYSTEM,
-        K=FEATURES,
-        seed=seed,
-        overwrite=overwrite,
-        progress=progress,
-        **place,
-    )
-    say(f"fitted {SYSTEM} with at most {FEATURES} features{_where(place)}: {result.attrs['stopped']}")
-    picture = folder / "features.png"
+    campaign = _campaign(data, folder / "campaign", seed, overwrite, progress, place)
+    result, picture = campaign.best(), folder / "features.png"
+    say(f"{_swept(campaign)}{_where(place)}; the best one has room for {result.attrs['truncation']}")
     for line in _judged(result, data, new, picture):
         say(line)
-    made = [data.path, new.path, folder / "run", picture]
+    made = [data.path, new.path, campaign.path, picture, report(campaign.path)]
     say("made " + ", ".join(str(path) for path in made))
     return made
+
+
+def _campaign(
+    data: Dataset, run: Path, seed: int, overwrite: bool, progress: Sweep | None, place: Mapping[str, Any]
+) -> Campaign:
+    """Fits of different truncation from several starts; a campaign that is there is made anew if asked."""
+    from ibpdist.campaigns import sweep
+    from ibpdist.runs.campaign import is_campaign
+    from ibpdist.runs.lock import refuse_held
+
+    if overwrite and is_campaign(run):
+        refuse_held(run / "lock")
+        shutil.rmtree(run)
+    grid = {"system": SYSTEM, "truncation": list(FEATURES), "restarts": RESTARTS, "holdout": HOLDOUT}
+    return sweep({"data": str(data.path.absolute()), "seed": seed, **grid}, run, progress=progress, **place)
+
+
+def _swept(campaign: Campaign) -> str:
+    most = " or ".join(str(one) for one in FEATURES)
+    return f"{len(campaign.manifest.fits)} fits of {SYSTEM} with at most {most} features"
 
 
 def _folder(directory: str | Path | None, overwrite: bool) -> Path:

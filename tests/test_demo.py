@@ -1,5 +1,6 @@
 """The demonstration: what it makes, what it says, and that the planted shapes are found."""
 
+import json
 import re
 
 import numpy as np
@@ -9,8 +10,9 @@ from ibpdist import demo as module
 from ibpdist.data.store import open_dataset
 from ibpdist.demo import demo
 from ibpdist.errors import OutputInUse
+from ibpdist.evaluate.campaign import open_campaign
 from ibpdist.evaluate.recovery import recovery
-from ibpdist.runs.result import open_result
+from tests.support.report_page import Page
 
 
 @pytest.fixture
@@ -18,23 +20,25 @@ def small(monkeypatch):
     monkeypatch.setattr(module, "ROWS", 600)
     monkeypatch.setattr(module, "NEW_ROWS", 100)
     monkeypatch.setattr(module, "SYSTEM", "lg-vi-finite")
+    monkeypatch.setattr(module, "FEATURES", (3, 4))
 
 
 def test_it_names_the_files_it_made(small, tmp_path):
-    lines, steps = [], []
+    lines, told = [], []
     folder = tmp_path / "shown"
-    made = demo(folder, serial=True, say=lines.append, progress=lambda now: steps.append(now.step))
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "features.png",
-        "images.zarr",
-        "new.zarr",
-        "run",
-    ]
+    made = demo(folder, serial=True, say=lines.append, progress=told.append)
+    names = ["campaign", "features.png", "images.zarr", "new.zarr"]
+    assert sorted(path.name for path in folder.iterdir()) == names
     assert all(path.exists() for path in made)
+    assert made[-1] == folder / "campaign" / "report.html"
     assert lines[-1] == "made " + ", ".join(str(path) for path in made)
-    assert steps
+    assert (told[-1].ended, told[-1].fits, told[-1].failed) == (4, 4, 0)
+    assert lines[1].startswith("4 fits of lg-vi-finite with at most 3 or 4 features")
     assert re.search(r"\d of 4 planted features recovered", "\n".join(lines))
     assert re.search(r"held-out score: -\d\.\d{4} nats per hidden cell", "\n".join(lines))
+    campaign = open_campaign(folder / "campaign")
+    assert dict(campaign.summary.sizes) == {"system": 1, "truncation": 2, "restart": 2}
+    assert campaign.summary["heldout"].notnull().all()
     assert open_dataset(folder / "images.zarr").rows == 600
     assert open_dataset(folder / "new.zarr").rows == 100
 
@@ -45,9 +49,23 @@ def test_what_exists_is_kept_unless_overwritten(small, tmp_path):
         demo(tmp_path, serial=True, say=lambda line: None)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     demo(tmp_path / "shown", serial=True, say=lambda line: None)
+    before = (tmp_path / "shown" / "campaign" / "manifest.json").stat().st_ino
     demo(tmp_path / "shown", serial=True, overwrite=True, say=lambda line: None)
+    assert (tmp_path / "shown" / "campaign" / "manifest.json").stat().st_ino != before
     with pytest.raises(OutputInUse):
         demo(tmp_path / "mine.txt", serial=True, overwrite=True, say=lambda line: None)
+
+
+def test_the_report_shows_the_planted_shapes(small, tmp_path):
+    demo(tmp_path / "shown", serial=True, say=lambda line: None)
+    best = open_campaign(tmp_path / "shown" / "campaign").best()
+    assert json.loads(best.attrs["image"]) == [6, 6]
+    page = Page((tmp_path / "shown" / "campaign" / "report.html").read_text("utf-8"))
+    drawn = [one for one in page.elements if "picture" in one.attributes.get("class", "").split()]
+    assert len(drawn) == int(best["params"]["active"].sum()) == 4
+    found = recovery(best, open_dataset(tmp_path / "shown" / "images.zarr"))
+    assert int(found.recovered) == 4
+    assert {"campaign", "stability"} <= {one.attributes.get("id") for one in page.all("section")}
 
 
 def test_a_row_is_singular():
@@ -63,9 +81,8 @@ def test_a_row_is_singular():
 def test_the_four_shapes_are_found_on_a_local_cluster(tmp_path):
     lines = []
     demo(tmp_path / "shown", workers=2, say=lines.append)
-    found = recovery(
-        open_result(tmp_path / "shown" / "run"), open_dataset(tmp_path / "shown" / "images.zarr")
-    )
+    best = open_campaign(tmp_path / "shown" / "campaign").best()
+    found = recovery(best, open_dataset(tmp_path / "shown" / "images.zarr"))
     assert int(found.recovered) == 4
     score = float(re.search(r"held-out score: (-\d\.\d+)", "\n".join(lines))[1])
     truth = float(re.search(r"truth itself scores (-\d\.\d+)", "\n".join(lines))[1])

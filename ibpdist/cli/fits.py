@@ -23,7 +23,7 @@ from ibpdist.cli._options import (
 )
 from ibpdist.cli.campaigns import sweep
 from ibpdist.errors import OK, STEP_LIMIT
-from ibpdist.progress import stepping
+from ibpdist.progress import stepping, sweeping
 
 PLACE = ("workers", "serial", "scheduler", "memory", "cache")
 
@@ -125,8 +125,8 @@ def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **optio
 def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
     """Show all of it at once, in DIR (ibpdist-demo).
 
-    Images with four planted shapes are made and stored, fitted on a local cluster, scored on
-    new ones and drawn.
+    Images with four planted shapes are made and stored; a small campaign fits them on a local
+    cluster; the best fit is scored on new images, drawn, and reported on a page of HTML.
     """
     from ibpdist.demo import demo as demo_
 
@@ -134,7 +134,7 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
         if not quiet:
             click.echo(line)
 
-    with stepping("fit", _default_steps(), quiet=quiet, verbose=verbose) as progress:
+    with sweeping("demo", quiet=quiet, verbose=verbose) as progress:
         demo_(directory, progress=progress, say=say, **given(**options))
 
 

@@ -61,7 +61,8 @@ def ingest(
     Empty cells, NA and NaN are missing cells. `rows_in="columns"` takes the columns of the source
     as rows. `key` chooses an array of an npz file or a Zarr group. Text tables: `header` and
     `label_column` are found out unless given, `covariates` are columns kept beside the rows.
-    Centring and scaling read the source twice. `progress` is called with rows done and in all.
+    Centring and scaling read the source twice. Datasets keep `attributes`, such as {"image": [28, 28]}
+    where rows are images; the report draws features so. `progress` is called with rows done and in all.
     """
     begun, target = time.monotonic(), Path(store)
     _refuse_inside(source, target)
@@ -71,17 +72,16 @@ def ingest(
             (staging / SCRATCH).mkdir()
         table = open_table(source, staging / SCRATCH, options)
         kind = result_dtype(table.dtype, dtype)
-        outline = outlined(
-            table.columns, kind, chunk_rows, table.column_coords(), table.name, attributes or {}
-        )
+        told = {**getattr(table, "attributes", {}), **(attributes or {})}
+        outline = outlined(table.columns, kind, chunk_rows, table.column_coords(), table.name, told)
         transform = _transform(table, outline, log1p=log1p, center=center, scale=scale)
         writer = _written(table, staging, target, outline, transform, progress)
         with files.storage_errors(target):
             files.publish(staging, target, overwrite)
     names = outline.column_coords.get("column")
-    told = (*table.notes, *warnings_of(writer.summary, None if names is None else list(names)))
+    notes = (*table.notes, *warnings_of(writer.summary, None if names is None else list(names)))
     size, seconds = (writer.rows, outline.columns, kind.name), time.monotonic() - begun
-    return IngestReport(*size, writer.missing, writer.fingerprint, told, seconds)
+    return IngestReport(*size, writer.missing, writer.fingerprint, notes, seconds)
 
 
 def _written(

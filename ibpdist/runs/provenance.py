@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -21,7 +22,8 @@ def versions() -> dict[str, str]:
 
 
 def facts(source: Source) -> dict[str, Any]:
-    """Shape, chunking and fingerprint of the data, versions, machine and BLAS kernels; JSON-able."""
+    """Shape, chunking and fingerprint of the data, versions, machine and BLAS kernels, and the shape of
+    images if rows are images; JSON-able."""
     return {
         "fingerprint": source.fingerprint,
         "rows": source.rows,
@@ -32,7 +34,16 @@ def facts(source: Source) -> dict[str, Any]:
         "versions": versions(),
         "machine": platform.machine(),
         "blas": kernels(),
+        **image(source),
     }
+
+
+def image(source: Any) -> dict[str, Any]:
+    """`image`, height and width, when a dataset says that its rows are images; splits see it through."""
+    while hasattr(source, "source"):
+        source = source.source
+    held: Mapping[str, Any] = getattr(source, "attributes", {})
+    return {"image": held["image"]} if "image" in held else {}
 
 
 def chunk_rows(source: Source) -> int:

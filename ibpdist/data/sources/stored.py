@@ -19,6 +19,12 @@ class SourceTable:
         self.notes: list[str] = []
 
     @property
+    def attributes(self) -> dict[str, Any]:
+        """What a copy of the dataset says as well: the shape of the images that rows are."""
+        held = getattr(self._source, "attributes", {})
+        return {"image": held["image"]} if "image" in held else {}
+
+    @property
     def rows(self) -> int:
         return self._source.rows
 

@@ -201,12 +201,21 @@ def image_of(result: Any) -> tuple[int, int] | None:
     params = result["params"]
     if "mean" not in params:
         return None
-    columns, told = int(params["mean"].sizes["column"]), result.attrs.get("image")
-    if isinstance(told, Sequence | np.ndarray) and len(told) == 2 and math.prod(map(int, told)) == columns:
-        return int(told[0]), int(told[1])
+    columns, told = int(params["mean"].sizes["column"]), _told(result.attrs.get("image"))
+    if told is not None and math.prod(told) == columns:
+        return told
     side = math.isqrt(columns)
     square = side * side == columns >= LEAST_IMAGE and "column" not in params.coords
     return (side, side) if square else None
+
+
+def _told(image: Any) -> tuple[int, int] | None:
+    """Two numbers, as they are or as JSON."""
+    try:
+        high, wide = json.loads(image) if isinstance(image, str) else image
+        return int(high), int(wide)
+    except (TypeError, ValueError):
+        return None
 
 
 def checked(result: Any, image: tuple[int, int]) -> tuple[int, int]:

@@ -74,9 +74,7 @@ def body(facts: Facts) -> Html | None:
     known = np.flatnonzero(share > 0)
     shown = np.sort(known[np.argsort(-share[known], kind="stable")][:MOST])
     lines = [list(_line(facts, int(at))) for at in shown]
-    caption = (
-        "How often each number of features is drawn. The number of a draw is that of the features it has."
-    )
+    caption = "How often each number of features is drawn."
     made = table(caption, ["features", "share of the draws, %"], lines, class_="bars")
     if len(shown) == len(known):
         return made
