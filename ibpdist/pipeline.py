@@ -98,17 +98,7 @@ def fit(
     given |= {"checkpoint": checkpoint, "chains": chains, "burn": burn, "thin": thin}
     if isinstance(start, str) and start in catalog.STARTS:
         settings, start = settings | {"start": start}, None
-    spec = FitSpec.make(
-        data=str(Path(data).absolute()) if _is_path(data) else "memory",
-        system=system,
-        truncation=K,
-        seed=seed,
-        set=settings,
-        **{name: value for name, value in given.items() if value is not None},
-    )
-    some = 1 if spec.truncation == "auto" else spec.truncation
-    catalog.build(spec.system, some, inner=spec.inner, settings=spec.set)  # a wrong option first
-    check(spec)
+    spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
     source = as_source(data)
     job = job_of(spec, source)
     first = None if start is None else _parameters(start, job)
@@ -120,6 +110,16 @@ def fit(
         return _with_run(job, raw, Path(run), place, first, progress, overwrite)
     with tempfile.TemporaryDirectory(prefix="ibpdist-") as folder:
         return result.load(_with_run(job, raw, Path(folder) / "run", place, first, progress, False))
+
+
+def _spec(data: Data, given: Mapping[str, Any], **said: Any) -> FitSpec:
+    """The spec of a fit; what is wrong with its options is told before any data are looked at."""
+    known = {name: value for name, value in given.items() if value is not None}
+    spec = FitSpec.make(data=str(Path(data).absolute()) if _is_path(data) else "memory", **said, **known)
+    some = 1 if spec.truncation == "auto" else spec.truncation
+    catalog.build(spec.system, some, inner=spec.inner, settings=spec.set)
+    check(spec)
+    return spec
 
 
 def resume(
