@@ -4,8 +4,17 @@ import numpy as np
 import pytest
 
 from ibpdist.draws import Draws
-from tests.benchmarks.calibration import JOINT, KEPT, RANKED, SAMPLERS, chain, p_values, rank, ranks
+from ibpdist.priors import _mass
+from tests.benchmarks.calibration import JOINT, KEPT, RANKED, RATE, SAMPLERS, chain, p_values, rank, ranks
+from tests.support import joint_infinite
 from tests.support.joint_infinite import same_priors
+
+
+@pytest.fixture(autouse=True)
+def _priors(monkeypatch):
+    same_priors(JOINT, monkeypatch)
+    monkeypatch.setattr(_mass, "RATE", RATE)
+    monkeypatch.setattr(joint_infinite, "RATE", RATE)
 
 
 def test_ranks_count_what_is_below_and_break_ties_evenly():
@@ -25,8 +34,7 @@ def test_uniform_ranks_pass_and_others_fail():
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_every_sampler_can_be_plugged_in(name, monkeypatch):
-    same_priors(JOINT, monkeypatch)
+def test_every_sampler_can_be_plugged_in(name):
     step = SAMPLERS[name](JOINT)
     true = JOINT.draw(np.random.default_rng(3))
     kept = list(chain(JOINT, step, true.x, Draws(0), 2, 1))
@@ -35,9 +43,8 @@ def test_every_sampler_can_be_plugged_in(name, monkeypatch):
     assert len({k["log joint"] for k in kept}) == KEPT
 
 
-def test_a_chain_that_draws_from_the_prior_is_caught(monkeypatch):
+def test_a_chain_that_draws_from_the_prior_is_caught():
     """It does not look at the data: the noise it draws says nothing of the noise that there was."""
-    same_priors(JOINT, monkeypatch)
 
     def prior(chunk, params, state, draws):
         made = JOINT.draw(draws.generator("prior draw"))
@@ -49,7 +56,6 @@ def test_a_chain_that_draws_from_the_prior_is_caught(monkeypatch):
 
 
 @pytest.mark.slow
-def test_short_calibration_of_the_collapsed_sampler(monkeypatch):
-    same_priors(JOINT, monkeypatch)
-    found = ranks(JOINT, SAMPLERS["collapsed"](JOINT), 60, 200, 10)
+def test_short_calibration_of_the_collapsed_sampler():
+    found = ranks(JOINT, SAMPLERS["collapsed"](JOINT), 60, 200, 40)
     assert min(p_values(found).values()) > 1e-3
