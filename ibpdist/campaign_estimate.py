@@ -19,6 +19,7 @@ from ibpdist.errors import IbpError
 from ibpdist.pipeline import PLANNED
 from ibpdist.runs.campaign import Fit, Manifest, is_finished
 from ibpdist.runs.checkpoint import KEPT
+from ibpdist.runs.draws import PLACED, ROWS_KEPT
 from ibpdist.runs.job import features_for
 from ibpdist.spec import FitSpec
 from ibpdist.words import counted, duration, size
@@ -73,7 +74,15 @@ def _stored(spec: FitSpec, source: Source) -> int:
     features = _features(spec)
     numbers = catalog.entries(spec.system, {**spec.set, "moves": False})
     rows = source.rows * features * numbers * source.dtype.itemsize
-    return rows + 8 * features * (4 * source.columns + 2 * features)
+    fitted = rows + 8 * features * (4 * source.columns + 2 * features)
+    return fitted + (_drawn(spec, features, source) if catalog.find(spec.system).sampler else 0)
+
+
+def _drawn(spec: FitSpec, features: int, source: Source) -> int:
+    """The same of the draws of a sampler, with who has what unless that is too much."""
+    entries = spec.chains * features * ((spec.steps - spec.burned) // spec.thin)
+    kept = source.rows if entries * source.rows <= ROWS_KEPT else 0
+    return entries * (4 * source.columns + 8 * len(PLACED) + kept)
 
 
 def _time(groups: Sequence[Sequence[Fit]], source: Source, processes: int) -> str:
@@ -101,10 +110,25 @@ def _step(spec: FitSpec, chunk: Any, source: Source, share: float) -> float:
     draws = Draws(spec.seed)
     try:
         features = min(_features(spec), features_for(spec, source))
-        settings = {**spec.set, **PLAIN}
+        known = catalog.settings_of(spec.system)
+        settings = {**spec.set, **{name: value for name, value in PLAIN.items() if name in known}}
         algorithm = catalog.build(spec.system, features, inner=spec.inner, settings=settings)
+        if catalog.find(spec.system).in_turn:
+            return spec.chains * spec.inner * share * _sweep(algorithm, chunk, draws)
+        return spec.chains * _parallel(algorithm, chunk, share, draws)
     except IbpError:
         return 0.0
+
+
+def _sweep(sampler: Any, chunk: Any, draws: Draws) -> float:
+    """Seconds that rows taken in turn need for those of a chunk."""
+    with one_thread():
+        chain = sampler.start(chunk, sampler.model.observation.survey(chunk), draws.at(0))
+        sampler.sweep(chunk, chain, draws.at(1))
+        return _clocked(lambda: sampler.sweep(chunk, chain, draws.at(1)))[1]
+
+
+def _parallel(algorithm: Any, chunk: Any, share: float, draws: Draws) -> float:
     with one_thread():
         params = algorithm.init(algorithm.survey(chunk), draws.at(0))
         local = algorithm.start(chunk, params, draws.at(0))

@@ -13,7 +13,6 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from ibpdist.rules import Rule
 from ibpdist.runs.restarts import seed_of
 from ibpdist.spec import FitSpec, Holdout, Name, Setting, Spec, Truncation, positive, setting_error
 
@@ -44,7 +43,8 @@ class CampaignSpec(Spec):
     """Systems x truncation levels x settings x restarts of one dataset.
 
     The keys are those of a `FitSpec`, and `start`. `seed` is that of the first restart; the others
-    have seeds derived from it. `holdout` scores every fit on what it did not see.
+    have seeds derived from it. `holdout` scores every fit on what it did not see. `chains`, `burn` and
+    `thin` are for the samplers among the systems.
     """
 
     data: Name
@@ -57,6 +57,9 @@ class CampaignSpec(Spec):
     inner: Several[Annotated[int, Field(gt=0)]] = Field(default=[1])
     holdout: Several[Holdout] = Field(default=[0.0])
     checkpoint: int = Field(default=10, gt=0)
+    chains: int = Field(default=1, gt=0)
+    burn: int | None = Field(default=None, ge=0)
+    thin: int = Field(default=1, gt=0)
     start: Several[str] | None = None
     set: dict[str, Several[Setting]] = Field(default_factory=dict)
 
@@ -69,8 +72,16 @@ class CampaignSpec(Spec):
         for one in value or []:
             if one not in known:
                 raise ValueError(f"{one!r} is not known; expected one of {', '.join(known)}")
-            if one in catalog.SYSTEMS and catalog.find(one).rules.z is Rule.DRAW:
-                raise ValueError(f"{one} is a sampler, which has no best fit: run its chains with fit")
+        return value
+
+    @field_validator("chains", "burn", "thin")
+    @classmethod
+    def _of_samplers(cls, value: int | None, info: Any) -> int | None:
+        from ibpdist.catalog import find
+
+        given = value != cls.model_fields[info.field_name].default
+        if given and not any(find(one).sampler for one in info.data.get("system", [])):
+            raise ValueError("is for samplers, and no system is one")
         return value
 
     @field_validator("set")
@@ -117,6 +128,10 @@ class CampaignSpec(Spec):
         own = {name: chosen[name] for name in (*ALWAYS, *KEYS)}
         settings = {name: chosen[name] for name in self.settings}
         seed = seed_of(self.seed, restart)
+        from ibpdist.catalog import find
+
+        if find(chosen["system"]).sampler:
+            own |= {"chains": self.chains, "burn": self.burn, "thin": self.thin}
         return FitSpec.make(data=self.data, seed=seed, checkpoint=self.checkpoint, set=settings, **own)
 
 

@@ -23,12 +23,13 @@ from ibpdist.engine.memory import Plan, available, plan
 from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import Serial
 from ibpdist.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
-from ibpdist.pipeline import PLANNED
+from ibpdist.pipeline import PLANNED, advance, planned
 from ibpdist.progress import Running, Standing, Sweep
 from ibpdist.runs import group as groups
-from ibpdist.runs import scores, table
+from ibpdist.runs import provenance, scores, table
 from ibpdist.runs.campaign import CampaignDirectory, Fit, Manifest, failure, fit_folder, is_finished
-from ibpdist.runs.directory import RunDirectory
+from ibpdist.runs.directory import RunDirectory, is_run
+from ibpdist.runs.job import job_on
 
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
@@ -54,7 +55,7 @@ def sweep(
     """Make all fits of a grid that are not in RUN yet; what it found, as `open_campaign` gives it.
 
     campaign: a YAML file, or a mapping with its keys: data, system, truncation, restarts, seed, steps,
-    rtol, inner, holdout, start, set; single values or lists.
+    rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin.
     run: the directory of the campaign. An interrupted one goes on; with more values than before only
     what is new is computed; fits that failed are tried again.
     workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
@@ -124,7 +125,7 @@ class _Sweep:
     def _can_begin(self, fit: Fit) -> bool:
         """Whether its system takes its settings; else it has failed, and the others have not."""
         try:
-            groups.job_on(fit.spec, self.source)
+            job_on(fit.spec, self.source)
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error)
             return False
@@ -144,7 +145,8 @@ class _Sweep:
 
     def _advance(self, fits: Sequence[Fit], cluster: Cluster | None) -> None:
         """Take a group to its results; when something breaks for all of it, its fits go on by halves."""
-        broken = self._together(fits, cluster)
+        step = self._alone if _is_sampler(fits[0]) else self._together
+        broken = step(fits, cluster)
         if broken is None:
             table.write(self.directory.path, self.manifest)
         elif len(fits) == 1:
@@ -161,12 +163,12 @@ class _Sweep:
         source = self.seen(fits[0])
         job = groups.group_of([fit.spec for fit in fits], source)
         try:
-            planned = planned_for(fits, source, self.place, cluster.size if cluster else None)
+            memory = planned_for(fits, source, self.place, cluster.size if cluster else None)
         except UsageError as error:
             return error
         with _going_on(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
-            run.events.add("memory", plan=str(planned))
-            with _engine(run, cluster, planned, source.chunks) as engine:
+            run.events.add("memory", plan=str(memory))
+            with _engine(run, cluster, memory, source.chunks) as engine:
                 try:
                     groups.finish(self.directory, run, fits, job, engine, self._shown(fits))
                 except (ClusterLost, StorageError):
@@ -174,6 +176,22 @@ class _Sweep:
                 except Exception as error:  # noqa: BLE001  (the fits of other groups go on)
                     groups.close(run, broken=str(error))
                     return error
+        return None
+
+    def _alone(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
+        """The same of a sampler: its chains advance together, in a run that is that of the fit already."""
+        self._tell()
+        (fit,) = fits
+        job = job_on(fit.spec, self.seen(fit))
+        with _going_on(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
+            try:
+                advance(run, job, self.place, cluster, progress=self._shown(fits))
+            except (ClusterLost, StorageError):
+                raise
+            except Exception as error:  # noqa: BLE001  (the other fits go on)
+                return error
+            seconds = table.ended(run.path)["seconds"]
+        self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
 
     def _fail(self, fit: Fit, error: Exception) -> None:
@@ -235,10 +253,11 @@ class _Sweep:
 
 
 def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:
-    """As few groups as fit into memory, in order; a fit that is too large goes alone."""
+    """As few groups as fit into memory, in order; a fit that is too large goes alone, and so do samplers."""
     made: list[list[Fit]] = []
-    for fit in fits:
-        if made and len(made[-1]) < LARGEST and _fits([*made[-1], fit], source, place, processes):
+    for fit in sorted(fits, key=_is_sampler):
+        alone = not made or len(made[-1]) >= LARGEST or _is_sampler(fit)
+        if not alone and _fits([*made[-1], fit], source, place, processes):
             made[-1].append(fit)
         else:
             made.append([fit])
@@ -247,6 +266,8 @@ def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | 
 
 def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: int | None = None) -> Plan:
     """The memory of each process for fits that advance together."""
+    if _is_sampler(fits[0]):
+        return planned(job_on(fits[0].spec, source), place, processes)
     sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
     entries = max(catalog.entries(fit.spec.system, fit.spec.set) for fit in fits)
     largest, count = max(sizes), processes or max(1, place.workers)
@@ -271,6 +292,25 @@ def _going_on(campaign: Path) -> Iterator[None]:
         cause = str(lost).partition("; nothing that was saved is lost")[0].partition("; go on with")[0]
         way = f"ibpdist sweep {campaign / 'campaign.yaml'} {campaign}"
         raise ClusterLost(f"{cause}; no fit that was finished is lost, go on with: {way}") from lost
+
+
+def _is_sampler(fit: Fit) -> bool:
+    return catalog.find(fit.spec.system).sampler
+
+
+@contextmanager
+def _run_of(campaign: Path, fit: Fit, source: Source) -> Iterator[RunDirectory]:
+    """The run of a fit that advances alone, new or under way."""
+    folder = fit_folder(campaign, fit.id)
+    if is_run(folder):
+        run = RunDirectory.open(folder)
+    else:
+        facts = provenance.facts(source)
+        run = RunDirectory.create(folder, fit.spec.dump(), lambda: facts, overwrite=True)
+    try:
+        yield run
+    finally:
+        run.close()
 
 
 @contextmanager

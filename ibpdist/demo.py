@@ -49,7 +49,7 @@ def demo(
     folder = _folder(directory, overwrite)
     data, new = _make(folder, seed, overwrite)
     say(f"{ROWS:,} images of 6 x 6, sums of four planted shapes plus noise of variance {NOISE}: {data.path}")
-    campaign = _campaign(data, folder / "campaign", seed, overwrite, progress, place)
+    campaign = _campaign(data, folder / "shapes.run", seed, overwrite, progress, place)
     result, picture = campaign.best(), folder / "features.png"
     say(f"{_swept(campaign)}{_where(place)}; the best one has room for {result.attrs['truncation']}")
     for line in _judged(result, data, new, picture):

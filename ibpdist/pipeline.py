@@ -166,7 +166,7 @@ def estimate(
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
     """All starts in this process and in memory; the best one, with a table of all if there are several."""
     facts = provenance.facts(job.source)
-    cache = _planned(job, place).cache
+    cache = planned(job, place).cache
     found = []
     for restart in range(job.spec.restarts):
         spec = starts.spec_of(job.spec, restart)
@@ -209,35 +209,36 @@ def _finish(
     run, count = directory.path, job.spec.restarts
     with place.cluster() as cluster:
         if count == 1:
-            _one(directory, job, place, cluster, first, progress)
+            advance(directory, job, place, cluster, first, progress)
             return
         for restart in range(count):
             spec = starts.spec_of(job.spec, restart)
             with _child(starts.folder(run, restart), spec, job) as child:
                 if not result.is_complete(child.path):
                     one = Job(spec, job.algorithm, job.source)
-                    _one(child, one, place, cluster, first, progress)
+                    advance(child, one, place, cluster, first, progress)
             directory.events.add("restart", restart=restart, seed=spec.seed)
     starts.choose(run, count)
     directory.events.add("finished")
 
 
-def _one(
+def advance(
     directory: RunDirectory,
     job: Job,
     place: Place,
     cluster: Cluster | None,
-    first: Params | None,
-    progress: Progress | None,
+    first: Params | None = None,
+    progress: Progress | None = None,
 ) -> None:
+    """Take one run, new or interrupted, to its result."""
     run = directory.path.absolute()
-    planned = _planned(job, place, cluster.size if cluster else None)
-    directory.events.add("memory", plan=str(planned))
+    memory = planned(job, place, cluster.size if cluster else None)
+    directory.events.add("memory", plan=str(memory))
     if cluster is None:
-        spill = str(run / "state") if planned.spill else ""
-        engine: Engine = Serial(bench_of(job, str(run), planned.cache, spill))
+        spill = str(run / "state") if memory.spill else ""
+        engine: Engine = Serial(bench_of(job, str(run), memory.cache, spill))
     else:
-        engine = cluster.engine(run, directory.nonce, OPEN, job.seen.chunks, planned, directory.tell)
+        engine = cluster.engine(run, directory.nonce, OPEN, job.seen.chunks, memory, directory.tell)
     try:
         if isinstance(job, SamplerJob):
             sample(directory, job, engine, progress, first)
@@ -310,7 +311,8 @@ def _parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
     return params
 
 
-def _planned(job: Job, place: Place, processes: int | None = None) -> Plan:
+def planned(job: Job, place: Place, processes: int | None = None) -> Plan:
+    """The memory of each process for a job."""
     spec = job.spec
     return _plan(place, job.seen, spec.system, spec.truncation, spec.set, processes, spec.chains)
 

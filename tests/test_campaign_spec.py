@@ -140,7 +140,9 @@ def test_a_fault_is_named_with_its_line(line: str, sentence: str, tmp_path: Path
         ("restarts: 3", "restarts: 0", "line 5: restarts: expected greater than 0, got 0"),
         ("[10, 20]", "[10, auto, 0]", "line 4: truncation: expected greater than 0, got 0"),
         ("infinite-hard]", "infinite-hart]", "line 3: system: 'lg-vi-infinite-hart' is not known"),
-        ("lg-vi-infinite-hard]", "lg-gibbs-finite]", "line 3: system: lg-gibbs-finite is a sampler"),
+        ("restarts: 3", "chains: 3", "line 5: chains: is for samplers, and no system is one"),
+        ("restarts: 3", "burn: 10", "line 5: burn: is for samplers, and no system is one"),
+        ("restarts: 3", "thin: 0", "line 5: thin: expected greater than 0, got 0"),
         ("lg-vi-infinite-hard]", "lg-vi-finite]\nset:\n  bound: taylor", "line 9: set stands twice"),
         ("data: big.zarr\n", "", "data: this key is required"),
     ],
@@ -152,6 +154,16 @@ def test_a_changed_line_is_refused(old: str, new: str, sentence: str, tmp_path: 
 def test_a_setting_must_be_one_of_every_system(tmp_path: Path) -> None:
     text = TEXT.replace("lg-vi-infinite-hard", "lg-vi-finite").replace("mass: 5", "bound: taylor")
     assert refused(text, tmp_path).startswith("line 9: set.bound: lg-vi-finite has no such setting")
+
+
+def test_only_samplers_have_chains() -> None:
+    grid = {"data": "a.zarr", "system": ["lg-vi-infinite", "lg-gibbs-infinite"], "truncation": 4, "steps": 50}
+    spec = CampaignSpec.make(**grid, chains=3, burn=10, thin=2)
+    found = {cell.labels["system"]: cell.spec for cell in spec.cells()}
+    told = {name: (one.chains, one.burn, one.thin) for name, one in found.items()}
+    assert told == {"lg-vi-infinite": (1, None, 1), "lg-gibbs-infinite": (3, 10, 2)}
+    assert list(spec.dims()) == ["system", "truncation", "restart"]
+    assert CampaignSpec.parse(spec.dump()) == spec
 
 
 def test_fits_are_named_in_words() -> None:

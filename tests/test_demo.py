@@ -27,16 +27,16 @@ def test_it_names_the_files_it_made(small, tmp_path):
     lines, told = [], []
     folder = tmp_path / "shown"
     made = demo(folder, serial=True, say=lines.append, progress=told.append)
-    names = ["campaign", "features.png", "images.zarr", "new.zarr"]
+    names = ["features.png", "images.zarr", "new.zarr", "shapes.run"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert all(path.exists() for path in made)
-    assert made[-1] == folder / "campaign" / "report.html"
+    assert made[-1] == folder / "shapes.run" / "report.html"
     assert lines[-1] == "made " + ", ".join(str(path) for path in made)
     assert (told[-1].ended, told[-1].fits, told[-1].failed) == (4, 4, 0)
     assert lines[1].startswith("4 fits of lg-vi-finite with at most 3 or 4 features")
     assert re.search(r"\d of 4 planted features recovered", "\n".join(lines))
     assert re.search(r"held-out score: -\d\.\d{4} nats per hidden cell", "\n".join(lines))
-    campaign = open_campaign(folder / "campaign")
+    campaign = open_campaign(folder / "shapes.run")
     assert dict(campaign.summary.sizes) == {"system": 1, "truncation": 2, "restart": 2}
     assert campaign.summary["heldout"].notnull().all()
     assert open_dataset(folder / "images.zarr").rows == 600
@@ -49,18 +49,18 @@ def test_what_exists_is_kept_unless_overwritten(small, tmp_path):
         demo(tmp_path, serial=True, say=lambda line: None)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     demo(tmp_path / "shown", serial=True, say=lambda line: None)
-    before = (tmp_path / "shown" / "campaign" / "manifest.json").stat().st_ino
+    before = (tmp_path / "shown" / "shapes.run" / "manifest.json").stat().st_ino
     demo(tmp_path / "shown", serial=True, overwrite=True, say=lambda line: None)
-    assert (tmp_path / "shown" / "campaign" / "manifest.json").stat().st_ino != before
+    assert (tmp_path / "shown" / "shapes.run" / "manifest.json").stat().st_ino != before
     with pytest.raises(OutputInUse):
         demo(tmp_path / "mine.txt", serial=True, overwrite=True, say=lambda line: None)
 
 
 def test_the_report_shows_the_planted_shapes(small, tmp_path):
     demo(tmp_path / "shown", serial=True, say=lambda line: None)
-    best = open_campaign(tmp_path / "shown" / "campaign").best()
+    best = open_campaign(tmp_path / "shown" / "shapes.run").best()
     assert json.loads(best.attrs["image"]) == [6, 6]
-    page = Page((tmp_path / "shown" / "campaign" / "report.html").read_text("utf-8"))
+    page = Page((tmp_path / "shown" / "shapes.run" / "report.html").read_text("utf-8"))
     drawn = [one for one in page.elements if "picture" in one.attributes.get("class", "").split()]
     assert len(drawn) == int(best["params"]["active"].sum()) == 4
     found = recovery(best, open_dataset(tmp_path / "shown" / "images.zarr"))
@@ -81,7 +81,7 @@ def test_a_row_is_singular():
 def test_the_four_shapes_are_found_on_a_local_cluster(tmp_path):
     lines = []
     demo(tmp_path / "shown", workers=2, say=lines.append)
-    best = open_campaign(tmp_path / "shown" / "campaign").best()
+    best = open_campaign(tmp_path / "shown" / "shapes.run").best()
     found = recovery(best, open_dataset(tmp_path / "shown" / "images.zarr"))
     assert int(found.recovered) == 4
     score = float(re.search(r"held-out score: (-\d\.\d+)", "\n".join(lines))[1])

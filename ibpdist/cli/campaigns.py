@@ -28,8 +28,9 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
     """Make all fits of a grid: systems, truncation levels, settings, restarts.
 
     CAMPAIGN.yaml has the keys data, system, truncation, restarts, seed, steps, rtol, inner, holdout,
-    start and set, with single values or lists. RUN is the directory to write. The same command goes on
-    with what was interrupted, tries again what failed, and with a larger grid computes what is new.
+    start and set, with single values or lists, and for samplers chains, burn and thin. RUN is the
+    directory to write. The same command goes on with what was interrupted, tries again what failed, and
+    with a larger grid computes what is new.
     """
     if estimate:
         from ibpdist.campaign_estimate import estimate as estimate_

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
+from ibpdist import catalog
 from ibpdist.campaign_spec import CampaignSpec, in_words
 from ibpdist.errors import StorageError, UsageError
 from ibpdist.evaluate import consensus
@@ -73,12 +75,17 @@ class Campaign:
         return self.open(self.best_fit(by))
 
     def best_fit(self, by: By | None = None, **labels: Any) -> Fit:
-        """The finished fit with the highest held-out score or objective, of those with these labels."""
+        """The finished fit with the highest held-out score or objective, of those with these labels.
+
+        By objective a sampler is the best only among samplers: a log joint density is no bound.
+        """
         by = by or ("heldout" if self.is_scored else "objective")
         if by not in ("heldout", "objective"):
             raise UsageError(f"by is {by!r}: expected heldout or objective")
         fits = list(self.with_labels(**labels))
         level = np.array([self.number(fit, by) for fit in fits])
+        if by == "objective":
+            level = comparable(level, np.array([fit.labels["system"] for fit in fits]))
         if np.isnan(level).all():
             raise StorageError(
                 f"{self.path}: no fit has {'a held-out score' if by == 'heldout' else 'ended'}"
@@ -131,6 +138,15 @@ class Campaign:
         """`stability` (feature): the share of the restarts that have a feature of the best one."""
         found = self.aligned(**labels)
         return consensus.stability(found).assign_attrs(found.attrs)
+
+
+def comparable(objective: NDArray[Any], systems: NDArray[Any]) -> NDArray[Any]:
+    """Objectives of fits that can be compared: NaN for those of samplers, if there are others."""
+    kinds = np.array(
+        [one in catalog.SYSTEMS and catalog.find(one).sampler for one in systems.ravel().tolist()]
+    )
+    fits: NDArray[Any] = np.where(kinds.reshape(systems.shape), np.nan, objective)
+    return objective if np.isnan(fits).all() else fits
 
 
 def open_campaign(run: str | Path) -> Campaign:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist import catalog
 from ibpdist.campaign_spec import in_words
 from ibpdist.words import counted, duration
 
@@ -31,7 +32,7 @@ def _answer(campaign: Any) -> Iterator[str]:
     judged = "held-out score" if by == "heldout" else "objective"
     yield f"{found}, by the {judged} the best: {in_words(best.labels)}"
     restarts = campaign.restarts(**{name: value for name, value in best.labels.items() if name != "restart"})
-    if len(restarts) > 1:
+    if len(restarts) > 1 and not catalog.find(best.spec.system).sampler:
         share = campaign.stability()["stability"].values
         often = f"{int((share >= STABLE).sum())} of {counted(len(share), 'feature')}"
         yield f"{often} come back in at least {STABLE:.0%} of its {len(restarts)} restarts"

@@ -43,7 +43,9 @@ def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
         import ibpdist
 
         campaign = ibpdist.open_campaign(run)
-        return Facts(run, campaign.best(), campaign, _logs(run), image, _stability(campaign))
+        best = campaign.best()
+        again = None if "draws" in best.children else _stability(campaign)
+        return Facts(run, best, campaign, _logs(run), image, again)
     return Facts(run, open_result(run), logs=_logs(run), image=image)
 
 

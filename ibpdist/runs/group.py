@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ibpdist import catalog
 from ibpdist.algorithms.batch import FAILED, AllEnded, Batch, Member, terms_of
 from ibpdist.algorithms.sweeps import Rule, Snapshot
 from ibpdist.data._base import Source
@@ -28,7 +27,7 @@ from ibpdist.runs.campaign import CampaignDirectory, Fit, fit_folder, is_finishe
 from ibpdist.runs.directory import RunDirectory, identity, is_run
 from ibpdist.runs.drive import Ended, to_end
 from ibpdist.runs.history import RunHistory
-from ibpdist.runs.job import Job, features_for, job_of
+from ibpdist.runs.job import Job, job_of, job_on
 from ibpdist.spec import FitSpec, Spec
 
 OPEN = "ibpdist.runs.group:open_bench"
@@ -70,13 +69,6 @@ def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
     """The fits of these specs; the data, as fits see them, are opened unless they are given."""
     seen = source if source is not None else job_of(specs[0]).source
     return Group(tuple(job_on(spec, seen) for spec in specs))
-
-
-def job_on(spec: FitSpec, seen: Source) -> Job:
-    """A fit of data from which its hold-out is taken already."""
-    features = features_for(spec, seen)
-    algorithm = catalog.build(spec.system, features, inner=spec.inner, settings=spec.set)
-    return Job(spec, algorithm, seen)
 
 
 def open_bench(run: str, cache: int, spill: str) -> Workbench:

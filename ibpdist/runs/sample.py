@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ import xarray as xr
 
 from ibpdist.algorithms._base import Parallel, Params
 from ibpdist.algorithms.batch import terms_of
-from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.algorithms.sweeps import Snapshot, Stop
 from ibpdist.engine._base import Engine
 from ibpdist.evaluate.diagnostics import diagnostics
-from ibpdist.runs import draws, records, result
+from ibpdist.runs import draws, events, records, result
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import Ended, Progress, to_end
 from ibpdist.runs.job import SamplerJob
@@ -58,12 +59,27 @@ def _write(
     terms = [{step: terms_of(c, found) for step, found in ended.terms.items()} for c in range(chains)]
     last = Snapshot(ended.last.step, member.params, terms[0][ended.last.step])
     posterior = _posterior(run, plan, terms)
+    run.events.add("ended", **_numbers(run.path, posterior, ended, member.stop))
     more = {"posterior": posterior, "diagnostics": diagnostics(posterior), "trace": _traces(terms)}
     facts = job.attributes({k: v for k, v in run.identity.items() if k not in ("schema", "nonce", "spec")})
     ending = result.Ending(last, member.stop, terms[0], facts)
     staged = result.stage(run.path, *first, job.source, ending, more)
     draws.write(run.path / "draws", staged, plan, chains)
     result.publish(run.path, staged)
+
+
+def _numbers(path: Path, posterior: xr.Dataset, ended: Ended, stop: Stop) -> dict[str, Any]:
+    """What a campaign tells: mean log joint density of the draws, their most frequent number of features."""
+    spent = sum(event["seconds"] for event in events.read(path / "events.jsonl") if event["event"] == "step")
+    number = np.bincount(posterior["features"].values.astype(int).ravel())
+    return {
+        "step": ended.last.step,
+        "seconds": round(spent, 3),
+        "stop": stop.word,
+        "reason": stop.reason,
+        "objective": float(posterior["log_joint"].mean()),
+        "active": int(number.argmax()),
+    }
 
 
 def _posterior(run: RunDirectory, plan: draws.Plan, terms: list[dict[int, dict[str, float]]]) -> xr.Dataset:

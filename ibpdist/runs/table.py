@@ -20,12 +20,12 @@ from ibpdist.runs import events, result, scores
 from ibpdist.runs.campaign import Fit, Manifest, failure, fit_folder, is_finished
 
 NUMBERS = {
-    "objective": "bound with the tail of the prior",
+    "objective": "bound with the tail of the prior; of a sampler the mean log joint density of its draws",
     "heldout": "nats per hidden cell",
     "heldout_error": "Monte Carlo error of heldout",
-    "active": "features in more than half a row",
+    "active": "features in more than half a row; of a sampler their most frequent number",
     "seconds": "its share of the time of the steps",
-    "steps": "passes over the data",
+    "steps": "passes over the data; of a sampler of each chain",
 }
 WORDS = {
     "status": "finished, failed or waiting",
@@ -59,10 +59,10 @@ def row(path: Path, fit: Fit) -> Row:
     told: Row = {"fit": fit.id, "seed": str(fit.spec.seed), "status": "waiting"}
     failed = failure(path, fit.id)
     if is_finished(path, fit.id):
-        ended = _ended(fit_folder(path, fit.id))
+        found = ended(fit_folder(path, fit.id))
         names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
-        numbers = {ours: ended[theirs] for theirs, ours in names.items()}
-        told |= {"status": "finished", "stop": ended["reason"], **numbers, **_heldout(path, fit)}
+        numbers = {ours: found[theirs] for theirs, ours in names.items()}
+        told |= {"status": "finished", "stop": found["reason"], **numbers, **_heldout(path, fit)}
     elif failed is not None:
         told |= {"status": "failed", "stop": failed["reason"]}
     return told
@@ -100,7 +100,7 @@ def read(path: Path) -> xr.Dataset | None:
     return found
 
 
-def _ended(folder: Path) -> Row:
+def ended(folder: Path) -> Row:
     """What the log of a fit says of its end."""
     return [event for event in events.read(folder / "events.jsonl") if event["event"] == "ended"][-1]
 

@@ -116,18 +116,17 @@ def test_what_failed_is_told(folder: Path) -> None:
     assert len(told) == held.summary["objective"].size
 
 
-def test_a_best_truncation_at_the_edge_is_a_doubt(folder: Path) -> None:
-    best = ibp.open_campaign(folder).best()
+@pytest.mark.parametrize("full", [False, True])
+def test_the_largest_truncation_is_a_doubt_only_when_it_is_used_up(folder: Path, full: bool) -> None:
+    best = ibp.open_campaign(folder).best().load()
+    best["diagnosis"]["used_up"] = full
     held = report_fits.campaign(best)
-    for levels, doubt in (
-        ([2, 4, 6], best.attrs["truncation"] == 6),
-        ([2, 4, 99], False),
-        (["2", "6", "auto"], None),
-    ):
-        held.summary = held.summary.assign_coords(truncation=levels)
-        text = page(Facts(folder, best, held))
-        if doubt is not None:
-            assert ("the largest K that was tried" in text) is doubt
+    held.summary = held.summary.assign_coords(truncation=[2, 4, best.attrs["truncation"]])
+    facts = Facts(folder, best, held)
+    facts.__dict__["best_at"] = {"system": 0, "truncation": 2, "noise": 0, "restart": 0}
+    text = page(facts)
+    assert ("so there may be more: try a larger K" in text) is full
+    assert "largest K that was tried" not in text
 
 
 def test_a_campaign_without_any_result_is_refused(tmp_path: Path, folder: Path) -> None:

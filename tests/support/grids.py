@@ -56,7 +56,7 @@ def same_bits(a: Any, b: Any) -> None:
 def alone(fit: Any, run: Path, **where: Any) -> Any:
     """The same fit by itself."""
     spec = fit.spec
-    keys = ("steps", "rtol", "inner", "holdout", "seed", "checkpoint")
+    keys = ("steps", "rtol", "inner", "holdout", "seed", "checkpoint", "chains", "burn", "thin")
     given = {name: getattr(spec, name) for name in keys}
     return ibp.fit(spec.data, run=run, system=spec.system, K=spec.truncation, **given, **spec.set, **where)
 

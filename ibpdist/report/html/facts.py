@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ibpdist.errors import UsageError
 from ibpdist.evaluate import posterior
+from ibpdist.evaluate.campaign import comparable
 from ibpdist.report import chains
 from ibpdist.report.html.numbers import Number
 from ibpdist.report.html.rows import Seen, look
@@ -113,6 +114,11 @@ class Facts:
         for name in ("heldout", "objective"):
             if self.has(f"summary/{name}"):
                 dims, values = self._find(f"summary/{name}")
+                if name == "objective":
+                    levels = self.summary[name]
+                    values = comparable(
+                        values, levels["system"].broadcast_like(levels).transpose(*dims).values
+                    )
                 score = np.where(np.isfinite(values), values, -np.inf)
                 if score.size and score.max() > -np.inf:
                     at = np.unravel_index(int(score.argmax()), score.shape)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist.catalog import SYSTEMS
 from ibpdist.report.html.charts import COLOURS, Chart, Curve
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, figure, join, label, table, tag
@@ -32,7 +33,7 @@ def body(facts: Facts) -> Html | None:
         return None
     charts = [_chart(facts, *measure) for measure in MEASURES if facts.has(f"summary/{measure[0]}")]
     best = "A point is a fit; the line joins the best of its restarts, for time the quickest."
-    lead = tag("p", "Against the truncation K. ", best, _cut(facts), class_="lead")
+    lead = tag("p", "Against the truncation K. ", best, _cut(facts), _mixed(facts), class_="lead")
     return join(lead, tag("div", charts, class_="charts"), _grid(facts), _all(facts))
 
 
@@ -58,6 +59,15 @@ def _cut(facts: Facts) -> Child:
         return None
     of = Number("summary/objective", float(every), of="settings").html(COUNT)
     return [" Drawn are the ", tag("span", str(COLOURS), data_limit="curves"), " best of ", of, " settings."]
+
+
+def _mixed(facts: Facts) -> str | None:
+    """A word about samplers, whose level is no bound."""
+    kinds = {str(one) in SYSTEMS and SYSTEMS[str(one)].sampler for one in facts.summary["system"].values}
+    if True not in kinds:
+        return None
+    apart = " It cannot be compared with that of other fits." if len(kinds) > 1 else ""
+    return f" The objective of a sampler is the mean log joint density of its draws.{apart}"
 
 
 def words(facts: Facts, at: Mapping[str, int]) -> str:

@@ -147,7 +147,7 @@ def _heldout(facts: Facts) -> Iterator[Verdict]:
 
 
 def _fits(facts: Facts) -> Iterator[Verdict]:
-    """Of a campaign: fits without a result, and a best truncation at the edge of those tried."""
+    """Of a campaign: fits without a result."""
     if facts.summary is None:
         return
     objective = facts.values("summary/objective")
@@ -155,9 +155,6 @@ def _fits(facts: Facts) -> Iterator[Verdict]:
     if lost.value:
         verb = " fit has" if lost.value == 1 else " fits have"
         yield DOUBT, [lost.html(COUNT), verb, " no result; the table of all fits says why."]
-    tried = [int(k) for k in facts.summary["truncation"].values if str(k).isdigit()]
-    if len(tried) > 1 and int(facts.attrs["truncation"]) == max(tried):
-        yield DOUBT, "The best fit has the largest K that was tried: try larger ones."
 
 
 def _notices(facts: Facts) -> Iterator[Verdict]:
