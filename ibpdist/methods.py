@@ -89,7 +89,7 @@ def _anchored(model: Model, asked: Asked) -> Any:
     begin = asked.start("fit", {"fit": _random, "empty": _random} | starts())
     features = 0 if asked.settings.get("start") == "empty" else asked.features
     most = asked.count("most", max(1000, 4 * asked.features))
-    births = asked.count("births", 64)
+    births = asked.count("births", 8)
     return _warmed(model, asked, Anchored(model, features, most, asked.inner, births, begin=begin))
 
 
