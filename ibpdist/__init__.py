@@ -20,6 +20,7 @@ _HOME = {
     "open_campaign": "ibpdist.evaluate.campaign",
     "open_dataset": "ibpdist.data.store",
     "open_result": "ibpdist.runs.result",
+    "posterior": "ibpdist.evaluate",
     "report": "ibpdist",
     "resume": "ibpdist.pipeline",
     "sweep": "ibpdist.campaigns",
@@ -28,7 +29,8 @@ _HOME = {
     "transform": "ibpdist.evaluate.transform",
     "verify": "ibpdist.runs.verify",
 }
-"""Where each name lives; those of `ibpdist` itself are modules."""
+_MODULES = (__name__, "ibpdist.evaluate")
+"""Where each name lives; those of `_MODULES` are modules themselves."""
 
 __all__ = ["__version__", *_HOME]
 
@@ -37,7 +39,7 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if home == __name__:
+    if home in _MODULES:
         return import_module(f"{home}.{name}")
     value = getattr(import_module(home), name)
     globals()[name] = value
