@@ -79,7 +79,7 @@ def _worst(found: xr.Dataset, name: str, *, largest: bool) -> tuple[str, float] 
     if not known.size:
         return None
     at = known[np.argmax(values[known]) if largest else np.argmin(values[known])]
-    return str(found["variable"].values[at]), float(values[at])
+    return str(found["variable"].values[at]).replace("_", " "), float(values[at])
 
 
 def _stats() -> Any:

@@ -14,7 +14,7 @@ from tests.support import report_fits
 from tests.support.browser import CHROMIUM, measure, open_page
 from tests.support.report_page import Page, Truth, same
 
-KINDS = ("images", "labelled", "drawn", "campaign")
+KINDS = ("images", "labelled", "drawn", "named", "campaign")
 browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
@@ -22,11 +22,15 @@ def chains(folder: Path) -> Path:
     return report_fits.drawn(folder, "lg-gibbs-infinite")
 
 
+def named(folder: Path) -> Path:
+    return report_fits.labelled(folder, system="fa-gibbs-finite", K=4, steps=30, chains=2, restarts=1)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Truth]]:
     folder = tmp_path_factory.mktemp("browser")
     made = {}
-    fits = {"images": report_fits.images, "labelled": report_fits.labelled, "drawn": chains}
+    fits = {"images": report_fits.images, "labelled": report_fits.labelled, "drawn": chains, "named": named}
     for kind, fit in fits.items():
         run = fit(folder / kind)
         made[kind] = report(run), Truth(ibp.open_result(run), logs=read(run).logs)

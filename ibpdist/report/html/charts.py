@@ -10,7 +10,7 @@ from ibpdist.report.html.markup import Html, label, tag
 from ibpdist.report.html.numbers import Form, Number, fixed
 
 WIDTH, HEIGHT = 420, 236
-LEFT, RIGHT, TOP, BOTTOM = 74, 10, 14, 40
+LEFT, RIGHT, TOP, BOTTOM = 74, 20, 14, 40
 """Pixels of the whole chart, and around the frame."""
 MOST_POINTS = 400
 """Points of a curve that are drawn."""

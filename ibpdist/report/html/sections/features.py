@@ -17,7 +17,7 @@ ROWS = fixed(0, "rows")
 def cards(facts: Facts) -> Html | None:
     if not facts.shown or not facts.has(f"{facts.home}/mean"):
         return None
-    kind = "pictures" if facts.image else "listed"
+    kind = "pictures" if facts.image else "listed spans" if facts.sampled else "listed"
     made = [_card(facts, k) for k in facts.shown]
     return join(_how(facts), tag("div", made, class_=f"cards {kind}"), left_out(facts))
 
