@@ -36,4 +36,5 @@ def command(campaign: Path, run: Path | None, source: Path | None, new: Path | N
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command and leave the process with its exit code, as every command of ibpdist does."""
     cli = Cli(commands={"flows.campaign": command})
-    cli.main(["flows.campaign", *(sys.argv[1:] if arguments is None else arguments)], prog_name="python -m")
+    cli.program = "python -m"
+    cli.main(["flows.campaign", *(sys.argv[1:] if arguments is None else arguments)])

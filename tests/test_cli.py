@@ -28,8 +28,8 @@ from ibpdist.spec import FitSpec
 HOME = str(Path(ibpdist.__file__).parents[1])
 START = f"import sys; sys.path.insert(0, {HOME!r}); from ibpdist.cli import main; main()"
 COMMANDS = [
-    "demo", "synth", "ingest", "choose", "fit", "resume", "show", "evaluate", "transform", "export", "verify",
-    "systems", "bound",
+    "demo", "synth", "ingest", "choose", "fit", "resume", "sweep", "show", "report", "evaluate", "transform",
+    "export", "verify", "systems", "bound",
 ]  # fmt: skip
 
 

@@ -262,7 +262,7 @@ class TestOverwrite:
     def test_an_existing_run_is_kept(self, tmp_path, source):
         first = fit(source, run=tmp_path / "run", steps=3)
         with pytest.raises(
-            OutputInUse, match="exists already.*pass --overwrite .in Python: overwrite=True.$"
+            OutputInUse, match=r"exists already.*pass --overwrite .in Python: overwrite=True.$"
         ):
             fit(source, run=tmp_path / "run", seed=2, steps=3)
         assert_same(first, ibp.open_result(tmp_path / "run"))

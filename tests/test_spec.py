@@ -221,7 +221,8 @@ def test_the_id_follows_what_decides_the_result() -> None:
     assert first.id("f") == first.model_copy(update={"checkpoint": 3}).id("f")
     changes = {
         "system": "fa-vi-infinite", "truncation": 41, "seed": 8, "steps": 201, "rtol": 1e-5,
-        "inner": 2, "restarts": 2, "chains": 2, "burn": 5, "thin": 2, "holdout": 0.1, "set": {"mass": 5.5, "noise": "column"},
+        "inner": 2, "restarts": 2, "chains": 2, "burn": 5, "thin": 2, "holdout": 0.1,
+        "set": {"mass": 5.5, "noise": "column"},
     }  # fmt: skip
     others = {first.model_copy(update={name: value}).id("f") for name, value in changes.items()}
     assert len(others | {first.id("f"), first.id("g")}) == len(changes) + 2

@@ -40,6 +40,9 @@ class _Stopped(Exception):
 class Cli(click.Group):
     """The group of all commands, in the order in which they were added."""
 
+    program = "ibpdist"
+    """What help and errors call it, whoever runs it."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
@@ -54,7 +57,7 @@ class Cli(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run one command and leave the process with its exit code."""
         options["standalone_mode"] = False
-        options.setdefault("prog_name", "ibpdist")
+        options["prog_name"] = self.program
         try:
             with _signals(), warnings.catch_warnings():
                 warnings.showwarning = _warn

@@ -25,7 +25,7 @@ PATH = click.Path(path_type=Path)
 @memory
 @talk
 def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool, **options: Any) -> int:
-    """Make all fits of a grid: systems, truncation levels, settings, restarts.
+    """Make all fits of a grid, side by side.
 
     CAMPAIGN.yaml has the keys data, system, truncation, restarts, seed, steps, rtol, inner, holdout,
     start and set, with single values or lists, and for samplers chains, burn and thin. RUN is the

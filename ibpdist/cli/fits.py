@@ -54,7 +54,7 @@ PLACE = ("workers", "serial", "scheduler", "memory", "cache")
     "--start",
     "begin",
     metavar="NAME",
-    help="How to begin: spectral, principal, random, rows or svd; what suits the system when not given.",
+    help="How to begin: spectral, principal, random, rows, svd, or for samplers fit or empty.",
 )
 @click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
 @click.option("--estimate", is_flag=True, help="Say where it would run and the memory it needs; fit nothing.")

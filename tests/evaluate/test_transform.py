@@ -20,12 +20,12 @@ ROWS = 600
 
 def fit_images(system, **options):
     data = synthetic("images", ROWS + 200, seed=3, dtype="float64")
-    return data, ibp.fit(data.x.values[:ROWS], system=system, K=8, seed=1, restarts=5, **options)
+    return data, ibp.fit(data.x.values[:ROWS], system=system, K=8, seed=1, **options)
 
 
 @pytest.fixture(scope="module")
 def images():
-    return fit_images("lg-vi-finite")
+    return fit_images("lg-vi-finite", restarts=5)
 
 
 def test_planted_features_are_found_in_new_rows(images):
