@@ -41,6 +41,7 @@ class Killer(threading.Thread):
                 self.kills += 1
 
 
+@pytest.mark.long
 def test_many_small_fits_while_workers_are_killed(tmp_path):
     store = small_store(tmp_path, rows=2000, columns=10, chunk_rows=250)
     settings = {"moves": False, "family": ["structured", "nonsense"]}
@@ -67,6 +68,7 @@ def test_many_small_fits_while_workers_are_killed(tmp_path):
             assert ours.identical(found.fit(**labels)["params"].to_dataset().compute())
 
 
+@pytest.mark.long
 def test_a_hundred_races(tmp_path):
     store, winners = small_store(tmp_path), []
     with racers(store) as (made, said):

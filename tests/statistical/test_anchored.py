@@ -66,11 +66,18 @@ def test_sampler_in_short(name, monkeypatch):
 class TestAtLength:
     pytestmark = slow
 
-    @pytest.mark.parametrize("name", SYSTEMS)
+    @pytest.mark.parametrize("name", ["lg", "lg masked", "fa masked column noise"])
     def test_sampler(self, name, monkeypatch):
         said, size = worst(run(SYSTEMS[name], monkeypatch))
         assert size < PASS, said
 
+    @pytest.mark.long
+    @pytest.mark.parametrize("name", sorted({*SYSTEMS} - {"lg", "lg masked", "fa masked column noise"}))
+    def test_other_systems(self, name, monkeypatch):
+        said, size = worst(run(SYSTEMS[name], monkeypatch))
+        assert size < PASS, said
+
+    @pytest.mark.long
     @pytest.mark.parametrize("settings", [{"inner": 3}, {"turns": 1}, {"births": 1, "turns": 2}])
     def test_settings(self, settings, monkeypatch):
         said, size = worst(run(SYSTEMS["fa"], monkeypatch, **settings))

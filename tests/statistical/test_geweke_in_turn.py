@@ -33,7 +33,12 @@ SYSTEMS = {
     "finite masked": finite(mask=scattered(), floor=1.0),
 }
 COLUMN_NOISE = Infinite(noise="column", mask=scattered(), mass=2.0)
-CASES = [(turn, name) for turn in TURNS for name in SYSTEMS]
+SOME = ("infinite learned", "infinite masked", "finite learned")
+CASES = [
+    pytest.param(turn, name, marks=[] if name in SOME else pytest.mark.long)
+    for turn in TURNS
+    for name in SYSTEMS
+]
 
 
 def run(joint, turn, chains, monkeypatch, steps=STEPS):
