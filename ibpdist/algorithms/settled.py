@@ -16,7 +16,7 @@ from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.model import Model
 from ibpdist.observations._base import RowState, RowSums
-from ibpdist.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.observations.dictionary import GaussianParams, GaussianSums, known
 from ibpdist.observations.gaussian import Gaussian
 from ibpdist.structs import replace
 
@@ -43,8 +43,7 @@ def settled(
     )
     made, trace = Coordinate(model, max(size, 1)).update(blank, sums, draws)
     state = RowState(ids=ids, z=z.astype(data.x.dtype), w=np.zeros((0, data.rows), data.x.dtype))
-    counted = {"singletons": float((on == 1).sum()), "entries": float(on.sum())}
-    return Chain(made, state), {**trace, "bound": trace["objective"], **counted}
+    return Chain(made, state), {**trace, "bound": trace["objective"]}
 
 
 def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float) -> GaussianSums:
@@ -65,17 +64,9 @@ def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float) -> GaussianSums:
 
 def resized(params: GaussianParams, features: int) -> GaussianParams:
     """Parameters for another number of features, of which nothing is known."""
-    groups, columns = len(params.spectrum), params.noise.size
     scale = params.scale[:1] if params.scale.size else np.ones(1)
-    return replace(
-        params,
-        mean=np.zeros((features, columns)),
-        basis=np.zeros((groups, features, features)),
-        spectrum=np.zeros((groups, features)),
-        entropy=np.zeros(()),
-        scale=np.broadcast_to(scale, features).copy(),
-        stretch=np.ones(features),
-    )
+    nothing = np.zeros((features, params.noise.size))
+    return known(params, nothing, np.broadcast_to(scale, features).copy())
 
 
 def bare(prior: Any, observed: GaussianParams) -> ModelParams:

@@ -19,7 +19,7 @@ from ibpdist.algorithms.params import OFF, ModelParams
 from ibpdist.draws import Draws
 from ibpdist.model import Model
 from ibpdist.observations._base import RowSums
-from ibpdist.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.observations.dictionary import GaussianParams, GaussianSums, known
 from ibpdist.structs import replace
 
 Float = NDArray[np.float64]
@@ -192,13 +192,5 @@ def _without_dictionary(params: GaussianParams, first: Index) -> GaussianParams:
     Scales are those before the last stretch, as the sums are.
     """
     scale = params.scale / params.stretch**2
-    groups, features = len(params.spectrum), len(first)
-    return replace(
-        params,
-        mean=np.zeros((features, params.mean.shape[1])),
-        basis=np.zeros((groups, features, features)),
-        spectrum=np.zeros((groups, features)),
-        entropy=np.zeros(()),
-        scale=np.append(scale, np.median(scale))[first],
-        stretch=np.ones(features),
-    )
+    nothing = np.zeros((len(first), params.mean.shape[1]))
+    return known(params, nothing, np.append(scale, np.median(scale))[first])
