@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.algorithms.gaps import completed
 from ibpdist.algorithms.in_turn import Given
 from ibpdist.algorithms.slots import Slotted
 from ibpdist.data._base import Chunk
@@ -22,7 +23,6 @@ from ibpdist.errors import UsageError
 from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.collapsed import Scratch, Tables, renew, sweep_rows
 from ibpdist.observations._base import RowState
-from ibpdist.observations.dictionary import GaussianParams
 from ibpdist.observations.gaussian import Gaussian
 
 Float = NDArray[np.float64]
@@ -38,7 +38,8 @@ class Collapsed:
                 raise UsageError(f"{name} is {several}: a collapsed sampler has one {name}; set {name}=one")
 
     def table(self, data: Chunk, state: RowState, given: Given) -> CollapsedTable:
-        x = completed(data, state, given.params.observation, given.draws)
+        params = given.params.observation
+        x = completed(data, state.z, params.mean, params.noise, given.draws)
         return CollapsedTable(x, state.z.astype(np.float64), state.ids, given.law, given.first)
 
 
@@ -78,19 +79,12 @@ class CollapsedTable(Slotted):
         rows = self.x[first : first + len(births)]
         return int(sweep_rows(rows, logits, births, self.law, self.tables, self.scratch, first))
 
+    def whole(self, data: Chunk, noise: Float, draws: Draws) -> Float:
+        return self.x
+
     def grow(self) -> None:
         super().grow()
         slots, columns = self.ids.size, self.x.shape[1]
         shapes = (2 * [(slots, slots)], 7 * [(slots,)], 2 * [(columns,)])
         room: list[Any] = [np.zeros(shape) for part in shapes for shape in part]
         self.scratch = Scratch(*room)
-
-
-def completed(data: Chunk, state: RowState, params: GaussianParams, draws: Draws) -> Float:
-    """The rows in float64, missing cells drawn given everything else."""
-    x = data.x.astype(np.float64)
-    if data.observed is None:
-        return x
-    guess = state.z.T.astype(np.float64) @ params.mean
-    guess += np.sqrt(params.noise) * draws.normal("missing", data.start, data.rows, x.shape[1]).T
-    return np.where(data.observed, x, guess)

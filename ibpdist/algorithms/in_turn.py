@@ -1,15 +1,16 @@
 """InTurn: Gibbs samplers that take the rows one after the other, for the finite prior and the buffet.
 
-A sweep goes over the rows, each given all others, and then draws the globals given who has what, by the
-pieces that every sampler uses: prevalences and mass, the dictionary, noise and scale. What a row does
+A sweep goes over the rows, each given all others, tries to tell features anew in all rows at once (xor.py),
+and then draws the globals given who has what, by the pieces that every sampler uses: prevalences and
+mass, the dictionary, noise and scale. What a row does
 is the turn's (collapsed.py, uncollapsed.py); the loop over rows is here.
 
-Prevalences are integrated out while rows move, and so is the dictionary in the collapsed turn: the old
-ones are not looked at, and drawn anew right after. That leaves the posterior as it is, because to
-forget a variable is to pass to the law of the others, the rows move within that law, and the draw
-given all others leads back. Noise, scale and mass are never forgotten: their draws need the new
-dictionary and prevalences, and the rows need them. The one exception is a scale when no feature
-exists; nothing depends on it then, and the prior is its conditional.
+Prevalences are integrated out while rows move, and so is the dictionary in the collapsed turn and in
+those tries: the old ones are not looked at, and drawn anew right after. That leaves the posterior as
+it is, because to forget a variable is to pass to the law of the others, the rows move within that law,
+and the draw given all others leads back. Noise, scale and mass are never forgotten: their draws need
+the new dictionary and prevalences, and the rows need them. The one exception is a scale when no
+feature exists; nothing depends on it then, and the prior is its conditional.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ibpdist.algorithms._base import Trace
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.sequential import Chain
 from ibpdist.algorithms.settled import bare, gaussian_of, scaled, settled
+from ibpdist.algorithms.xor import Rows, recombined
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -73,6 +75,10 @@ class Table(Protocol):
         """More slots."""
         ...
 
+    def whole(self, data: Chunk, noise: Float, draws: Draws) -> Float:
+        """x (row, column) in float64, where missing cells are drawn given everything else."""
+        ...
+
 
 class Turn(Protocol):
     """A frozen dataclass: how a row is drawn given the others."""
@@ -115,12 +121,14 @@ class Coins:
 
 @dataclass(frozen=True)
 class InTurn:
-    """`features`: the number of the finite model, or how many a chain of the infinite one begins with."""
+    """`features`: the number of the finite model, or how many a chain of the infinite one begins with.
+    `tries`: pairs of features that a sweep tries to tell anew."""
 
     model: Model
     turn: Turn
     features: int = 1
     begin: Begin = field(default_factory=Coins)
+    tries: int = 2
 
     def __post_init__(self) -> None:
         if not self.model.draws or not isinstance(self.model.prior, Predictive):
@@ -165,6 +173,8 @@ class InTurn:
         in_turn(table, data, draws)
         size = table.features
         z = np.ascontiguousarray(table.z[:, :size].T.astype(np.float64))
+        rows = Rows(table.whole(data, params.observation.noise, draws), params.observation.noise, law)
+        z = recombined(rows, z, self.tries, draws.generator("xor"))
         return settled(self.model, data, scaled(params, scale), z, table.ids[:size].copy(), draws)
 
 

@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.algorithms.gaps import completed
 from ibpdist.algorithms.in_turn import Given
 from ibpdist.algorithms.slots import Slotted
 from ibpdist.data._base import Chunk
+from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.uncollapsed import Facts, Scratch, Tables, sweep_rows
@@ -65,6 +67,10 @@ class UncollapsedTable(Slotted):
 
     def advance(self, first: int, logits: Float, births: Float) -> int:
         return int(sweep_rows(self.facts, logits, births, self.law, self.tables, self.scratch, first))
+
+    def whole(self, data: Chunk, noise: Float, draws: Draws) -> Float:
+        size = self.features
+        return completed(data, self.z[:, :size].T, self.tables.mean[:size], noise, draws)
 
     def grow(self) -> None:
         super().grow()

@@ -79,6 +79,11 @@ class Rotation:
         shrunk = noise + self.spectrum[:, None]
         return np.asarray(basis @ np.divide(self.cross, shrunk, out=shrunk))
 
+    def evidence(self, noise: Float) -> float:
+        """log p of the columns with the dictionary integrated out, over what it is without a dictionary."""
+        shrunk = noise + self.spectrum[:, None]
+        return 0.5 * float((self.cross**2 / (noise * shrunk) - np.log(shrunk / noise)).sum())
+
     def basis(self) -> Float:
         return np.asarray(self.root[:, None] * self.own_turn)
 

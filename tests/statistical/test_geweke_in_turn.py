@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ibpdist.algorithms import xor
 from tests.support.geweke import Joint
 from tests.support.joint_infinite import Finite, Infinite, same_priors, scores, worst
 from tests.support.turns import ONE_LESS, TURNS, DroppedFirst, over_all, transition
@@ -41,9 +42,9 @@ CASES = [
 ]
 
 
-def run(joint, turn, chains, monkeypatch, steps=STEPS):
+def run(joint, turn, chains, monkeypatch, steps=STEPS, **settings):
     same_priors(joint, monkeypatch)
-    return worst(scores(joint, transition(joint, turn), chains, steps, seed=5))
+    return worst(scores(joint, transition(joint, turn, **settings), chains, steps, seed=5))
 
 
 @pytest.mark.parametrize(
@@ -81,5 +82,12 @@ WRONG = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("turn", "name"), WRONG, ids=["one row less", "over all", "dropped first"])
 def test_a_wrong_sampler_is_caught(turn, name, monkeypatch):
-    _, size = run(SYSTEMS[name], turn, CHAINS, monkeypatch)
+    _, size = run(SYSTEMS[name], turn, CHAINS, monkeypatch, tries=0)
+    assert size > CAUGHT
+
+
+@pytest.mark.slow
+def test_tries_that_forget_the_prior_are_caught(monkeypatch):
+    monkeypatch.setattr(xor, "betaln", lambda on, off: 0.0 * on)
+    _, size = run(SYSTEMS["infinite fixed"], TURNS["collapsed"], CHAINS, monkeypatch)
     assert size > CAUGHT

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ibpdist.algorithms.collapsed import Collapsed, CollapsedTable, completed
+from ibpdist.algorithms.collapsed import Collapsed, CollapsedTable
+from ibpdist.algorithms.gaps import completed
 from ibpdist.algorithms.in_turn import InTurn
 from ibpdist.algorithms.sequential import Chain
 from ibpdist.algorithms.uncollapsed import Uncollapsed
@@ -14,9 +15,9 @@ from ibpdist.algorithms.uncollapsed import Uncollapsed
 TURNS = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed()}
 
 
-def transition(joint, turn, features=3):
+def transition(joint, turn, features=3, **settings):
     """A sweep of a sampler as a transition (tests/support/joint_infinite.py)."""
-    sampler = InTurn(joint.model(), turn, features)
+    sampler = InTurn(joint.model(), turn, features, **settings)
 
     def step(chunk, params, state, draws):
         chain, _ = sampler.sweep(chunk, Chain(params, state), draws)
@@ -65,7 +66,8 @@ class DroppedFirst:
         Collapsed().check(observation)
 
     def table(self, data, state, given):
-        x = completed(data, state, given.params.observation, given.draws)
+        params = given.params.observation
+        x = completed(data, state.z, params.mean, params.noise, given.draws)
         return DroppingTable(x, state.z.astype(float), state.ids, given.law, given.first)
 
 
