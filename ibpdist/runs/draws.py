@@ -13,6 +13,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain as chained
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ HELD = 32 << 20
 """Bytes of draws that are held before they are written."""
 ROWS_KEPT = 1 << 28
 """Entries of z of all draws up to which they are kept too."""
+BLOCK = 1 << 20
+"""Bytes of a chunk of draws, which holds at least one."""
 _NAME = re.compile(r"(\d+)-(\d+)\.rec")
 PLACED = {"mean": ("place", "column"), "prevalence": ("place",), "chance": ("place",), "id": ("place",)}
 """What is kept of every feature of a draw."""
@@ -140,11 +143,13 @@ def write(folder: Path, staged: Path, plan: Plan, chains: int) -> None:
         return
     room = places(folder)
     group = zarr.open_group(staged, mode="a").require_group("draws")
-    arrays = {name: _array(group, name, *form) for name, form in _forms(first[2], chains, len(kept), room)}
-    for step, chain, drawn in (first, *found):
+    forms = _forms(first[2], chains, len(kept), room)
+    blocks = {name: _Blocks(_array(group, name, *form)) for name, form in forms}
+    for step, chain, drawn in chained((first,), found):
         for name, values in _parts(drawn).items():
-            at = (chain, kept[step], *(slice(0, size) for size in values.shape))
-            arrays[name][at] = values
+            blocks[name].put(chain, kept[step], values)
+    for block in blocks.values():
+        block.flush()
 
 
 def remove(folder: Path) -> None:
@@ -175,10 +180,40 @@ def _forms(
         yield name, (("chain", "draw", *named), (chains, draws, *shape), kind)
 
 
+@dataclass
+class _Blocks:
+    """The chunk of each chain that is being filled, in memory: each is written once."""
+
+    array: Any
+    _held: dict[int, tuple[int, Array]] = field(default_factory=dict)
+
+    def put(self, chain: int, draw: int, values: Array) -> None:
+        """A draw, which fills a corner of its place; draws of a chain come in order."""
+        _, each, *shape = self.array.chunks
+        first = draw - draw % each
+        if chain in self._held and self._held[chain][0] != first:
+            self._write(chain)
+        if chain not in self._held:
+            some = min(each, self.array.shape[1] - first)
+            empty = np.full((some, *shape), self.array.fill_value, self.array.dtype)
+            self._held[chain] = first, empty
+        self._held[chain][1][draw - first, *(slice(0, size) for size in values.shape)] = values
+
+    def flush(self) -> None:
+        for chain in list(self._held):
+            self._write(chain)
+
+    def _write(self, chain: int) -> None:
+        first, block = self._held.pop(chain)
+        # A chunk has room for a column or place where there is none.
+        inside = tuple(slice(0, size) for size in self.array.shape[2:])
+        self.array[chain, first : first + len(block)] = block[(slice(None), *inside)]
+
+
 def _array(group: Any, name: str, named: tuple[str, ...], shape: tuple[int, ...], kind: np.dtype[Any]) -> Any:
     """An array with one chunk for some draws of a chain."""
     each = max(1, int(np.prod(shape[2:])) * kind.itemsize)
-    some = max(1, min(shape[1], (1 << 20) // each))
+    some = max(1, min(shape[1], BLOCK // each))
     return group.create_array(
         name,
         shape=shape,

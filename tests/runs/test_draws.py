@@ -109,7 +109,10 @@ def content(folder):
     ]
 
 
-def test_arrays_of_a_result(tmp_path):
+@pytest.mark.parametrize("block", [1, 100, 1 << 20])
+def test_arrays_of_a_result(tmp_path, monkeypatch, block):
+    """However many draws a chunk holds."""
+    monkeypatch.setattr(draws, "BLOCK", block)
     plan = Plan(12, 2, 2)
     kept = keeper(tmp_path / "draws", plan)
     kept.begin(0)
