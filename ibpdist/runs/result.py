@@ -28,6 +28,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from ibpdist.algorithms._base import Named, Parallel, Params
 from ibpdist.algorithms.search import Search
 from ibpdist.algorithms.sweeps import Snapshot, Stop
+from ibpdist.data import small
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
@@ -103,6 +104,17 @@ def stage(
 def store(made: xr.DataTree, path: Path, mode: Literal["w-", "a"] = "w-") -> None:
     """Write a tree: every chunk with a check sum, text as strings of any length, the only kind that
     Zarr version 3 defines."""
+    slow = {node.path for node in made.subtree if not small.is_small(node.to_dataset(inherit=False))}
+    slow |= {above.path for name in slow for above in made[name].parents}
+    if slow:
+        _write_all(made.filter(lambda node: node.path in slow), path, mode)
+    for node in made.subtree:
+        if node.path not in slow:
+            small.write(path / node.path[1:], node.to_dataset(inherit=False), exist_ok=mode == "a")
+
+
+def _write_all(made: xr.DataTree, path: Path, mode: Literal["w-", "a"]) -> None:
+    """As xarray does."""
     written = xr.map_over_datasets(_strings, made)
     encoding = {
         node.path: {name: {"compressors": _codecs(values.dtype)} for name, values in node.variables.items()}

@@ -178,3 +178,19 @@ def test_labels_are_kept_to_the_end(tmp_path):
     assert found["rows"]["age"].values.tolist() == list(range(230))
     assert [str(label) for label in found["params"]["column"].values] == [f"gene {n}" for n in range(5)]
     assert "z" in found["rows"].sel(row="cell 17").to_dataset()
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_a_tree_is_read_as_it_was_stored(tmp_path, words):
+    """Whether xarray is needed for a group or not; a group may come later, with the root."""
+    more = {"column": ["a", "b"]} if words else {}
+    one = xr.Dataset({"mean": (("feature", "column"), np.ones((3, 2)))}, more)
+    late = xr.Dataset({"gain": ("move", np.arange(3.0))})
+    root = xr.Dataset(attrs={"steps": 3, "moves": ["delete"]})
+    result.store(xr.DataTree(root, children={"params": xr.DataTree(one)}), tmp_path / "t")
+    result.store(xr.DataTree(root, children={"late": xr.DataTree(late)}), tmp_path / "t", mode="a")
+    found = xr.open_datatree(tmp_path / "t", engine="zarr", consolidated=False)
+    assert found.attrs == root.attrs
+    xr.testing.assert_identical(found["late"].to_dataset(), late)
+    np.testing.assert_array_equal(found["params"]["mean"], one["mean"])
+    assert [str(name) for name in found["params"].coords] == list(more)

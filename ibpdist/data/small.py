@@ -1,0 +1,77 @@
+"""Groups of small arrays written straight to files of Zarr version 3.
+
+What xarray and Zarr would write, without the two milliseconds that they take for each array: the results of
+a campaign are thousands of them. A group is small when xarray has nothing to add to it: numbers
+only, each array one chunk, and no coordinates but those with the name of a dim.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.data.codec import encode, zarr_codecs
+
+MOST = 1 << 20
+"""Bytes of an array that is one chunk."""
+
+
+def is_small(group: xr.Dataset) -> bool:
+    """Whether `write` can write it."""
+    plain = all(values.dtype.kind in "biuf" and values.nbytes <= MOST for values in group.variables.values())
+    indexes = all(name in group.dims for name in group.coords)
+    return plain and indexes and _is_text(dict(group.attrs))
+
+
+def write(folder: Path, group: xr.Dataset, exist_ok: bool = False) -> None:
+    """A group with its arrays, in a folder that is new, or may be there and has none of them."""
+    folder.mkdir(exist_ok=exist_ok)
+    _describe(folder, {"attributes": dict(group.attrs), "zarr_format": 3, "node_type": "group"})
+    for name, values in group.variables.items():
+        _array(folder / str(name), np.asarray(values.values), values.dims)
+
+
+def _array(folder: Path, values: np.ndarray[Any, Any], dims: tuple[Any, ...]) -> None:
+    floating = values.dtype.kind == "f"
+    wide = {"configuration": {"endian": "little"}} if values.dtype.itemsize > 1 else {}
+    chunk = [max(1, size) for size in values.shape]
+    folder.mkdir()
+    _describe(
+        folder,
+        {
+            "shape": list(values.shape),
+            "data_type": values.dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": "NaN" if floating else False if values.dtype.kind == "b" else 0,
+            "codecs": [
+                {"name": "bytes", **wide},
+                *(codec.to_dict() for codec in zarr_codecs(values.dtype.itemsize)),
+            ],
+            "attributes": {},
+            **({"dimension_names": [str(dim) for dim in dims]} if dims else {}),
+            "zarr_format": 3,
+            "node_type": "array",
+            "storage_transformers": [],
+        },
+    )
+    if values.size:
+        place = folder.joinpath("c", *("0" for _ in values.shape))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(encode(values))
+
+
+def _is_text(attributes: dict[Any, Any]) -> bool:
+    """Whether attributes are what JSON knows, as it is."""
+    try:
+        return bool(json.loads(json.dumps(attributes, allow_nan=False)) == attributes)
+    except (TypeError, ValueError):
+        return False
+
+
+def _describe(folder: Path, facts: dict[str, Any]) -> None:
+    (folder / "zarr.json").write_text(json.dumps(facts, indent=2), "utf-8")
