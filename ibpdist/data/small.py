@@ -1,13 +1,15 @@
-"""Groups of small arrays written straight to files of Zarr version 3.
+"""Arrays written straight to files of Zarr version 3.
 
-What xarray and Zarr would write, without the two milliseconds that they take for each array: the results of
-a campaign are thousands of them. A group is small when xarray has nothing to add to it: numbers
+What xarray and Zarr would write, without the two milliseconds that they take for each array or chunk: the
+results of a campaign are thousands of them. A group is small when xarray has nothing to add to it: numbers
 only, each array one chunk, and no coordinates but those with the name of a dim.
 """
 
 from __future__ import annotations
 
 import json
+import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ from ibpdist.data.codec import encode, zarr_codecs
 
 MOST = 1 << 20
 """Bytes of an array that is one chunk."""
+LITTER = ".partial"
+"""Ends the names of chunks that are being written, which a process that is killed leaves behind."""
 
 
 def is_small(group: xr.Dataset) -> bool:
@@ -35,23 +39,22 @@ def write(folder: Path, group: xr.Dataset, exist_ok: bool = False) -> None:
         _array(folder / str(name), np.asarray(values.values), values.dims)
 
 
-def _array(folder: Path, values: np.ndarray[Any, Any], dims: tuple[Any, ...]) -> None:
-    floating = values.dtype.kind == "f"
-    wide = {"configuration": {"endian": "little"}} if values.dtype.itemsize > 1 else {}
-    chunk = [max(1, size) for size in values.shape]
-    folder.mkdir()
+def declare(
+    folder: Path, shape: Sequence[int], chunk: Sequence[int], dtype: np.dtype[Any], dims: Sequence[Any]
+) -> None:
+    """An array without its chunks, which are NaN or zero until they come."""
+    wide = {"configuration": {"endian": "little"}} if dtype.itemsize > 1 else {}
+    chain = [{"name": "bytes", **wide}, *(codec.to_dict() for codec in zarr_codecs(dtype.itemsize))]
+    folder.mkdir(parents=True)
     _describe(
         folder,
         {
-            "shape": list(values.shape),
-            "data_type": values.dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+            "shape": list(shape),
+            "data_type": dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk)}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": "NaN" if floating else False if values.dtype.kind == "b" else 0,
-            "codecs": [
-                {"name": "bytes", **wide},
-                *(codec.to_dict() for codec in zarr_codecs(values.dtype.itemsize)),
-            ],
+            "fill_value": {"f": "NaN", "b": False}.get(dtype.kind, 0),
+            "codecs": chain,
             "attributes": {},
             **({"dimension_names": [str(dim) for dim in dims]} if dims else {}),
             "zarr_format": 3,
@@ -59,6 +62,24 @@ def _array(folder: Path, values: np.ndarray[Any, Any], dims: tuple[Any, ...]) ->
             "storage_transformers": [],
         },
     )
+
+
+def put(folder: Path, at: int, values: np.ndarray[Any, Any], height: int) -> None:
+    """Chunk `at` along the first dim, in one step; of the last one there may be less than `height`."""
+    if values.size == 0:
+        return
+    empty = np.nan if values.dtype.kind == "f" else 0
+    room = np.full((height, *values.shape[1:]), empty, values.dtype)
+    room[: len(values)] = values
+    place = folder.joinpath("c", str(at), *("0" for _ in values.shape[1:]))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    staged = place.with_name(f"{place.name}.{secrets.token_hex(4)}{LITTER}")
+    staged.write_bytes(encode(room))
+    staged.replace(place)
+
+
+def _array(folder: Path, values: np.ndarray[Any, Any], dims: Sequence[Any]) -> None:
+    declare(folder, values.shape, [max(1, size) for size in values.shape], values.dtype, dims)
     if values.size:
         place = folder.joinpath("c", *("0" for _ in values.shape))
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 
 class Owners:
-    """Contiguous shares of the chunks, one for each worker.
+    """Contiguous shares of the chunks, one for each worker; the last ones have one more where they do not
+    divide evenly, since the last chunk may have few rows.
 
     A worker that comes takes the share of one that went, so the others keep theirs.
     """
@@ -27,7 +28,8 @@ class Owners:
         """The worker for a chunk; another one when its owner is not there, None when nobody is."""
         if not self.slots or not alive:
             return None
-        owner = self.slots[chunk * len(self.slots) // self._chunks]
+        shares = len(self.slots)
+        owner = self.slots[(chunk * shares + shares - 1) // self._chunks]
         return owner if owner in alive else alive[chunk % len(alive)]
 
 

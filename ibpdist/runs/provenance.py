@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -54,6 +55,7 @@ def chunk_rows(source: Source) -> int:
     return stop - start
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return version(name)

@@ -132,6 +132,8 @@ def load(made: xr.DataTree) -> xr.DataTree:
 def publish(run: Path, staged: Path) -> None:
     """Hash the files of a complete result, then rename it into place."""
     shutil.rmtree(run / "result.zarr", ignore_errors=True)
+    for left in staged.rglob(f"*{small.LITTER}"):
+        left.unlink()
     sealed.write(run / "result.json", hashes(staged))
     staged.rename(run / "result.zarr")
     records.sync_folder(run)

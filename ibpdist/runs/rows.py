@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 
 from ibpdist.algorithms._base import Named
+from ibpdist.data import small
 from ibpdist.data._base import Labels, Source
-from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
@@ -32,14 +31,12 @@ def describe(bench: Workbench, first: int, last: int, step: int) -> list[Named]:
 
 def write(bench: Workbench, first: int, last: int, step: int, store: str) -> Moments:
     """Write the row results of adjoining chunks to the group `rows` of a Zarr store; their moments."""
-    group = zarr.open_group(store, path="rows", mode="r+")
     total: TreeSum[Moments] = TreeSum()
+    height = chunk_rows(bench.source)
     for index in range(first, last):
         (named,) = describe(bench, index, index + 1, step)
-        start, stop = bench.source.bounds(index)
         for name, (_, values) in named.items():
-            array: Any = group[name]
-            array[start:stop] = values
+            small.put(Path(store) / "rows" / name, index, values, height)
         with one_thread():
             total.add(moments(named))
     return total.value()
@@ -48,19 +45,11 @@ def write(bench: Workbench, first: int, last: int, step: int, store: str) -> Mom
 def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
     """Empty arrays of the right shapes for all rows, one Zarr chunk for each data chunk."""
     height = max(1, chunk_rows(source))
-    group = zarr.open_group(store, mode="a").require_group("rows")
     (first,) = engine.map(DESCRIBE, [(0, 1, step)])[0]
     for name, (dims, values) in first.items():
-        group.create_array(
-            name,
-            shape=(source.rows, *values.shape[1:]),
-            chunks=(height, *(max(1, size) for size in values.shape[1:])),
-            dtype=values.dtype,
-            compressors=zarr_codecs(values.dtype.itemsize),
-            fill_value=np.nan if values.dtype.kind == "f" else 0,
-            dimension_names=list(dims),
-            config={"write_empty_chunks": True},
-        )
+        shape = (source.rows, *values.shape[1:])
+        chunk = (height, *(max(1, size) for size in values.shape[1:]))
+        small.declare(store / "rows" / name, shape, chunk, values.dtype, dims)
 
 
 def in_memory(engine: Engine, step: int) -> tuple[Named, Moments]:

@@ -15,6 +15,13 @@ def test_contiguous_and_even():
     assert shares(owners, 10, ["a", "b"]) == ["a"] * 5 + ["b"] * 5
 
 
+def test_the_last_shares_have_one_more():
+    """The last chunk may have few rows."""
+    owners = Owners(13)
+    owners.refresh(["a", "b"])
+    assert shares(owners, 13, ["a", "b"]) == ["a"] * 6 + ["b"] * 7
+
+
 def test_a_newcomer_takes_the_share_of_the_dead():
     owners = Owners(12)
     owners.refresh(["a", "b", "c"])

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import zarr
 
+from ibpdist.data import small
 from ibpdist.engine._base import groups
 from ibpdist.engine.tree import TreeSum
-from ibpdist.runs import rows
+from ibpdist.runs import result, rows
 from ibpdist.runs.rows import describe, in_memory, lay_out, row_labels, write
 from tests.support.toy import MemorySource, blobs, save_blobs, serial_engine, toy_run, toy_spec
 
@@ -70,6 +71,17 @@ def test_one_chunk_on_disk_for_each_of_the_data(engine, tmp_path):
     assert array.chunks == (10, 3)
     assert array.metadata.dimension_names == ("row", "feature")
     assert np.isnan(array[:]).all(), "what is not written yet is not taken for a result"
+
+
+def test_a_chunk_that_was_being_written_is_no_part_of_a_result(tmp_path):
+    run, job = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=47))))
+    staged = run.path / "result.zarr.partial"
+    (staged / "rows" / "z" / "c").mkdir(parents=True)
+    (staged / "rows" / "z" / "c" / f"0.12ab{small.LITTER}").write_bytes(b"half")
+    (staged / "zarr.json").write_text("{}")
+    result.publish(run.path, staged)
+    assert [path.name for path in (run.path / "result.zarr").rglob("*") if path.is_file()] == ["zarr.json"]
+    run.close()
 
 
 def test_other_dims_keep_their_order():
