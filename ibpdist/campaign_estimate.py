@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ibpdist import catalog
-from ibpdist.campaigns import Given, grouped, planned_for, spec_of
+from ibpdist.campaign_groups import abreast, grouped, planned_for, share_of, spread
+from ibpdist.campaigns import Given, spec_of
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.draws import Draws
@@ -52,12 +53,15 @@ def estimate(
 
 def _needs(fits: Sequence[Fit], source: Source, place: Place) -> list[str]:
     by_holdout = sorted(fits, key=lambda fit: str(fit.spec.holdout))
+    count = abreast(fits, source, place.workers)
+    share = share_of(place, count, None)
     groups = [
         some
         for _, alike in groupby(by_holdout, key=lambda fit: fit.spec.holdout)
-        for some in grouped(list(alike), source, place, None)
+        for some in grouped(list(alike), source, share, None)
     ]
-    largest = max((planned_for(some, source, place) for some in groups), key=lambda plan: plan.state)
+    groups = spread(groups, count)
+    largest = max((planned_for(some, source, share) for some in groups), key=lambda plan: plan.state)
     processes = max(1, place.workers)
     results = sum(_stored(fit.spec, source) for fit in fits)
     kept = KEPT * largest.state * processes

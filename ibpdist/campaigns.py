@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ibpdist import catalog
 from ibpdist.algorithms.batch import terms_of
 from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.campaign_groups import abreast, grouped, is_sampler, planned_for, share_of, spread
 from ibpdist.campaign_spec import CampaignSpec, in_words
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.splits import held
 from ibpdist.engine._base import Engine
-from ibpdist.engine.memory import Plan, available, plan
+from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import Serial
 from ibpdist.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
-from ibpdist.pipeline import PLANNED, advance, planned
+from ibpdist.pipeline import advance
 from ibpdist.progress import Running, Standing, Sweep
 from ibpdist.runs import group as groups
 from ibpdist.runs import provenance, scores, table
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
     from ibpdist.evaluate.campaign import Campaign
 
-LARGEST = 256
-"""Fits of a group; a step of all of them is one line of its log."""
 Given = str | Path | CampaignSpec | Mapping[str, Any]
 """A YAML file, or what would stand in it."""
 
@@ -99,10 +99,15 @@ class _Sweep:
     source: Source
     place: Place
     progress: Sweep | None
-    ended: int = 0
+    share: Place = field(init=False)
+    """What each of the groups has of the place that advance side by side."""
+    ended: set[str] = field(default_factory=set)
     failed: int = 0
+    running: dict[str, list[Running]] = field(default_factory=dict)
+    """By group."""
     begun: tuple[float, float] | None = None
-    """When the group that runs made its first step, and how many fits were made then."""
+    """When the first of the groups that run made its first step, and how many fits were made then."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     def run(self) -> None:
         wanted = [fit for fit in self.manifest.fits if not is_finished(self.directory.path, fit.id)]
@@ -112,8 +117,10 @@ class _Sweep:
         self._tell()
         if wanted:
             with self.place.cluster() as cluster:
-                for fits in self._groups(wanted, cluster):
-                    self._advance(fits, cluster)
+                size = cluster.size if cluster else None
+                count = abreast(wanted, self.source, size or 0)
+                self.share = share_of(self.place, count, size)
+                self._advance_all(self._groups(wanted, size, count), cluster, count)
         for fit in self.manifest.fits:
             self._score(fit)
         table.write(self.directory.path, self.manifest)
@@ -131,24 +138,41 @@ class _Sweep:
             return False
         return True
 
-    def _groups(self, wanted: Sequence[Fit], cluster: Cluster | None) -> list[list[Fit]]:
-        """Groups that are under way, then as few as fit into memory."""
+    def _groups(self, wanted: Sequence[Fit], size: int | None, count: int) -> list[list[Fit]]:
+        """Groups that are under way, then as few as fit into memory, but enough to be side by side."""
         known = groups.under_way(self.directory.path, wanted)
         taken = {fit.id for some in known for fit in some}
         rest = [fit for fit in wanted if fit.id not in taken]
         by_holdout: dict[Any, list[Fit]] = {}
         for fit in rest:
             by_holdout.setdefault(fit.spec.holdout, []).append(fit)
-        size = cluster.size if cluster else None
-        new = [some for fits in by_holdout.values() for some in grouped(fits, self.source, self.place, size)]
-        return [*known, *new]
+        new = [some for fits in by_holdout.values() for some in grouped(fits, self.source, self.share, size)]
+        return [*known, *spread(new, count - len(known))]
+
+    def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
+        """So many groups at a time. Each has a thread, which mostly waits for the cluster; what ends one of
+        them other than well ends all."""
+        if cluster is None or count == 1:
+            for fits in waiting:
+                self._advance(fits, cluster)
+            return
+        with ThreadPoolExecutor(count) as pool:
+            made = [pool.submit(self._advance, fits, cluster) for fits in waiting]
+            try:
+                for one in as_completed(made):
+                    one.result()
+            except BaseException:
+                cluster.halt.set()
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def _advance(self, fits: Sequence[Fit], cluster: Cluster | None) -> None:
         """Take a group to its results; when something breaks for all of it, its fits go on by halves."""
-        step = self._alone if _is_sampler(fits[0]) else self._together
+        step = self._alone if is_sampler(fits[0]) else self._together
         broken = step(fits, cluster)
         if broken is None:
-            table.write(self.directory.path, self.manifest)
+            with self.lock:
+                table.write(self.directory.path, self.manifest)
         elif len(fits) == 1:
             self._fail(fits[0], broken)
         else:
@@ -159,11 +183,11 @@ class _Sweep:
 
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Step a group to its end; what broke it, if anything did that is not of the place where it runs."""
-        self._tell()
+        self._tell(fits)
         source = self.seen(fits[0])
         job = groups.group_of([fit.spec for fit in fits], source)
         try:
-            memory = planned_for(fits, source, self.place, cluster.size if cluster else None)
+            memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
         except UsageError as error:
             return error
         with _going_on(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
@@ -176,21 +200,23 @@ class _Sweep:
                 except Exception as error:  # noqa: BLE001  (the fits of other groups go on)
                     groups.close(run, broken=str(error))
                     return error
+        self._tell(fits)
         return None
 
     def _alone(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """The same of a sampler: its chains advance together, in a run that is that of the fit already."""
-        self._tell()
+        self._tell(fits)
         (fit,) = fits
         job = job_on(fit.spec, self.seen(fit))
         with _going_on(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
             try:
-                advance(run, job, self.place, cluster, progress=self._shown(fits))
+                advance(run, job, self.share, cluster, progress=self._shown(fits))
             except (ClusterLost, StorageError):
                 raise
             except Exception as error:  # noqa: BLE001  (the other fits go on)
                 return error
             seconds = table.ended(run.path)["seconds"]
+        self._tell(fits)
         self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
 
@@ -225,21 +251,29 @@ class _Sweep:
                     level, active = terms["objective"], int(terms["active"])
                     name = in_words(fit.labels)
                     running.append(Running(name, now.step, fit.spec.steps, level, active))
-            self._tell(running, len(fits) - len(running))
+            here = {one.name for one in running}
+            with self.lock:
+                self.ended |= {fit.id for fit in fits if in_words(fit.labels) not in here}
+                self._tell(fits, running)
 
         return show
 
-    def _tell(self, running: Sequence[Running] = (), ended_here: int = 0) -> None:
+    def _tell(self, fits: Sequence[Fit] = (), running: Sequence[Running] = ()) -> None:
+        """How the campaign stands, now that some fits of a group run; none when it begins or ends."""
         if self.progress is None:
             return
-        if not running:
-            self.begun = None
-            path, fits = self.directory.path, self.manifest.fits
-            self.failed = sum(failure(path, fit.id) is not None for fit in fits)
-            self.ended = self.failed + sum(is_finished(path, fit.id) for fit in fits)
-        ended = self.ended + ended_here
-        left = self._left(running, ended)
-        self.progress(Standing(ended, len(self.manifest.fits), self.failed, running, left))
+        with self.lock:
+            path, every = self.directory.path, self.manifest.fits
+            self.running[fits[0].id if fits else ""] = list(running)
+            if not running:
+                failed = {fit.id for fit in every if failure(path, fit.id)}
+                self.failed = len(failed)
+                self.ended |= failed | {fit.id for fit in every if is_finished(path, fit.id)}
+            shown = [one for some in self.running.values() for one in some]
+            if not shown:
+                self.begun = None
+            left = self._left(shown, len(self.ended))
+            self.progress(Standing(len(self.ended), len(self.manifest.fits), self.failed, shown, left))
 
     def _left(self, running: Sequence[Running], ended: int) -> float | None:
         """The most seconds that are left at the pace of this group: each fit as if it came to its limit."""
@@ -252,37 +286,6 @@ class _Sweep:
         return (now - began) * (len(self.manifest.fits) - made) / (made - before)
 
 
-def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:
-    """As few groups as fit into memory, in order; a fit that is too large goes alone, and so do samplers."""
-    made: list[list[Fit]] = []
-    for fit in sorted(fits, key=_is_sampler):
-        alone = not made or len(made[-1]) >= LARGEST or _is_sampler(fit)
-        if not alone and _fits([*made[-1], fit], source, place, processes):
-            made[-1].append(fit)
-        else:
-            made.append([fit])
-    return made
-
-
-def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: int | None = None) -> Plan:
-    """The memory of each process for fits that advance together."""
-    if _is_sampler(fits[0]):
-        return planned(job_on(fits[0].spec, source), place, processes)
-    sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
-    entries = max(catalog.entries(fit.spec.system, fit.spec.set) for fit in fits)
-    largest, count = max(sizes), processes or max(1, place.workers)
-    alike = -(-sum(sizes) // largest)
-    limit = place.memory or available(count)
-    return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries)
-
-
-def _fits(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> bool:
-    try:
-        return not planned_for(fits, source, place, processes).spill
-    except UsageError:
-        return False
-
-
 @contextmanager
 def _going_on(campaign: Path) -> Iterator[None]:
     """A cluster that is lost ends the campaign; the sentence says how that goes on, not a part of it."""
@@ -292,10 +295,6 @@ def _going_on(campaign: Path) -> Iterator[None]:
         cause = str(lost).partition("; nothing that was saved is lost")[0].partition("; go on with")[0]
         way = f"ibpdist sweep {campaign / 'campaign.yaml'} {campaign}"
         raise ClusterLost(f"{cause}; no fit that was finished is lost, go on with: {way}") from lost
-
-
-def _is_sampler(fit: Fit) -> bool:
-    return catalog.find(fit.spec.system).sampler
 
 
 @contextmanager

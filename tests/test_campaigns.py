@@ -9,10 +9,11 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist import campaigns
+from ibpdist import campaign_groups
 from ibpdist.algorithms.batch import Batch
 from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.campaigns import grouped, planned_for, spec_of
+from ibpdist.campaign_groups import grouped, planned_for
+from ibpdist.campaigns import spec_of
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.place import Place
 from ibpdist.errors import ClusterLost, OutputInUse, StorageError, UsageError
@@ -284,7 +285,7 @@ def test_groups_are_as_few_as_fit_into_memory(store):
         assert not planned_for(some, source, tight).spill
         assert crowded([*some, after[0]], source, tight), "one more would not have fitted"
     most = grouped(manifest.fits * 10, source, Place(memory=8 << 30), None)
-    assert max(len(some) for some in most) <= campaigns.LARGEST
+    assert max(len(some) for some in most) <= campaign_groups.LARGEST
 
 
 def test_a_fit_that_fits_nowhere_fails_alone(store, tmp_path):

@@ -8,9 +8,10 @@ import multiprocessing
 import os
 import secrets
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ class Cluster:
     size: int
     patience: Patience
     revive: Callable[[], None] = lambda: None
+    halt: threading.Event = field(default_factory=threading.Event)
+    """Set when whoever waits for results in another thread is to stop."""
 
     def engine(
         self,

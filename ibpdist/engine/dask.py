@@ -39,7 +39,8 @@ FETCH = 30.0
 """Seconds for results to arrive before the workers are looked at again."""
 
 Future = Any  # the class has no types of its own
-_wait: Any = distributed.wait
+_wait: Any = distributed.client._wait
+"""`distributed.wait` finds its client by way of a setting of the whole process; here several threads wait."""
 _numbers = count()
 
 
@@ -122,6 +123,8 @@ class Flight:
         try:
             self._submit_all()
             while self._taken < len(self._items):
+                if self._engine.cluster.halt.is_set():
+                    raise KeyboardInterrupt
                 for result in self._next():
                     self._taken += 1
                     self._moved = time.monotonic()
@@ -156,8 +159,7 @@ class Flight:
         pending = self._futures[self._taken :]
         client = self._engine.client
         try:
-            with client.as_current():
-                _wait(pending, timeout=TICK)
+            client.sync(_wait, pending, timeout=TICK)
         except TimeoutError:
             failed = [future for future in pending if future.status == "error"]
             if failed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -26,16 +27,21 @@ class Events:
     """Append to a log; a line that a crash cut short is removed first.
 
     A signal may end `add` at any point and the log be used once more, to say so: then the file
-    tells which number is next.
+    tells which number is next. Several threads may add.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._number = _mend(path)
         self._certain = True
+        self._lock = threading.RLock()
         self._file: FileIO = path.open("ab", buffering=0)
 
     def add(self, kind: str, *, durable: bool = True, **facts: Any) -> None:
+        with self._lock:
+            self._add(kind, durable, facts)
+
+    def _add(self, kind: str, durable: bool, facts: dict[str, Any]) -> None:
         if not self._certain:
             self._number = _mend(self._path)
         self._certain = False

@@ -74,7 +74,7 @@ def test_one_chunk_on_disk_for_each_of_the_data(engine, tmp_path):
 
 
 def test_a_chunk_that_was_being_written_is_no_part_of_a_result(tmp_path):
-    run, job = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=47))))
+    run, _ = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=47))))
     staged = run.path / "result.zarr.partial"
     (staged / "rows" / "z" / "c").mkdir(parents=True)
     (staged / "rows" / "z" / "c" / f"0.12ab{small.LITTER}").write_bytes(b"half")
