@@ -139,7 +139,7 @@ def main() -> None:
     print(f"{len(campaign.manifest.fits)} fits in {groups} groups, {data.chunks} chunks")
     print(f"decoding {decoding:.2f} s, products of all fits {bare:.2f} s a pass, on {WORKERS} processes")
     print(f"a chunk was decoded {counts.stat().st_size / data.chunks / len(made):.3f} times a pass and group")
-    print(f"a pass took {statistics.median(made):.2f} s, {sum(made) / whole:.2f} of decoding + products")
+    print(f"a pass of a group took {statistics.median(made):.2f} s, {groups} groups side by side")
     print(f"all took {took:.1f} s, {took / whole:.2f} of decoding + products")
     if options.sample:
         compare(campaign, options.sample, options.store.with_suffix(".alone"))
