@@ -128,7 +128,7 @@ class InTurn:
     turn: Turn
     features: int = 1
     begin: Begin = field(default_factory=Coins)
-    tries: int = 2
+    tries: int = 1
 
     def __post_init__(self) -> None:
         if not self.model.draws or not isinstance(self.model.prior, Predictive):
@@ -174,8 +174,9 @@ class InTurn:
         size = table.features
         z = np.ascontiguousarray(table.z[:, :size].T.astype(np.float64))
         rows = Rows(table.whole(data, params.observation.noise, draws), params.observation.noise, law)
-        z = recombined(rows, z, self.tries, draws.generator("xor"))
-        return settled(self.model, data, scaled(params, scale), z, table.ids[:size].copy(), draws)
+        z, cross = recombined(rows, z, self.tries, draws.generator("xor"))
+        ids, blank = table.ids[:size].copy(), scaled(params, scale)
+        return settled(self.model, data, blank, z, ids, draws, cross if data.observed is None else None)
 
 
 def in_turn(table: Table, data: Chunk, draws: Draws) -> None:

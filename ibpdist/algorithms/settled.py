@@ -24,15 +24,22 @@ Float = NDArray[np.float64]
 
 
 def settled(
-    model: Model, data: Chunk, params: ModelParams, z: Float, ids: NDArray[Any], draws: Draws
+    model: Model,
+    data: Chunk,
+    params: ModelParams,
+    z: Float,
+    ids: NDArray[Any],
+    draws: Draws,
+    cross: Float | None = None,
 ) -> tuple[Chain, Trace]:
-    """The chain with its globals drawn given z (feature, row), and the terms of its log joint."""
+    """The chain with its globals drawn given z (feature, row), and the terms of its log joint; `cross`
+    is z x, if that is known."""
     if model.prior.capacity(params.prior) is None:
         seen = z.any(axis=1)
-        z, ids = z[seen], ids[seen]
+        z, ids, cross = z[seen], ids[seen], None if cross is None else cross[seen]
     on, size = z.sum(axis=1), len(ids)
     entries = RowSums(on=on, second=on, entropy=np.zeros(size), cost=np.zeros(size))
-    sums = ModelSums(entries=entries, observation=gaussian_sums(data, params.observation.group, z))
+    sums = ModelSums(entries=entries, observation=gaussian_sums(data, params.observation.group, z, cross))
     blank = replace(
         params,
         prior=model.prior.resized(params.prior, size),
@@ -46,7 +53,7 @@ def settled(
     return Chain(made, state), {**trace, "bound": trace["objective"]}
 
 
-def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float) -> GaussianSums:
+def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float, cross: Float | None = None) -> GaussianSums:
     """Sums of the rows for a draw of z (feature, row)."""
     if data.observed is None:
         gram = (z @ z.T)[None]
@@ -56,7 +63,7 @@ def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float) -> GaussianSums:
     return GaussianSums(
         rows=np.asarray(float(data.rows)),
         gram=gram,
-        cross=z @ data.x.astype(np.float64, copy=False),
+        cross=z @ data.x.astype(np.float64, copy=False) if cross is None else cross,
         filled=np.zeros(data.x.shape[1]),
         filled_entropy=np.zeros(()),
     )

@@ -46,11 +46,11 @@ class Rows:
         return told.evidence(self.noise) + float(prior)
 
 
-def recombined(rows: Rows, z: Float, tries: int, rng: np.random.Generator) -> Float:
-    """z (feature, row) after so many tries."""
-    if len(z) < 2 or not tries:
-        return z
+def recombined(rows: Rows, z: Float, tries: int, rng: np.random.Generator) -> tuple[Float, Float]:
+    """z (feature, row) after so many tries, and z x."""
     cross = z @ rows.x
+    if len(z) < 2 or not tries:
+        return z, cross
     here = rows.log_joint(z, cross)
     for _ in range(tries):
         k, other = rng.choice(len(z), 2, replace=False)
@@ -63,4 +63,4 @@ def recombined(rows: Rows, z: Float, tries: int, rng: np.random.Generator) -> Fl
         there = rows.log_joint(new, new_cross)
         if coin < there - here:
             z, cross, here = new, new_cross, there
-    return z
+    return z, cross

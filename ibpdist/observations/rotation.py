@@ -47,6 +47,8 @@ class Rotation:
     cross: Float
     own_turn: Float
     own_spectrum: Float
+    lift: float = 1.0
+    """What `cross` is yet to be multiplied by: it is large."""
 
     @classmethod
     def of(
@@ -67,13 +69,13 @@ class Rotation:
             self,
             root=self.root * step,
             spectrum=self.spectrum * ratio,
-            cross=self.cross * step,
+            lift=self.lift * step,
             own_spectrum=self.own_spectrum * ratio,
         )
 
     def mean(self, noise: Float) -> Float:
         """(feature, column) mean of q(A) for the columns' noise; one noise is divided by in the basis."""
-        basis = self.root[:, None] * self.turn
+        basis = self.lift * self.root[:, None] * self.turn
         if (noise == noise[:1]).all():
             return np.asarray((basis / (noise[:1] + self.spectrum)) @ self.cross)
         shrunk = noise + self.spectrum[:, None]
@@ -82,7 +84,8 @@ class Rotation:
     def evidence(self, noise: Float) -> float:
         """log p of the columns with the dictionary integrated out, over what it is without a dictionary."""
         shrunk = noise + self.spectrum[:, None]
-        return 0.5 * float((self.cross**2 / (noise * shrunk) - np.log(shrunk / noise)).sum())
+        told = (self.lift * self.cross) ** 2 / (noise * shrunk)
+        return 0.5 * float((told - np.log(shrunk / noise)).sum())
 
     def basis(self) -> Float:
         return np.asarray(self.root[:, None] * self.own_turn)

@@ -53,6 +53,7 @@ class Levels:
             count, power = float(cross.shape[1]), np.einsum("jd,jd->j", cross, cross)[:, None]
         else:
             power = cross**2
+        power *= rotation.lift**2
         return cls(rotation.columns, rotation.spectrum[:, None], rotation.own_spectrum[:, None], power, count)
 
     def explained(self, noise: Float) -> Float:
