@@ -79,8 +79,8 @@ class CollapsedTable(Slotted):
         rows = self.x[first : first + len(births)]
         return int(sweep_rows(rows, logits, births, self.law, self.tables, self.scratch, first))
 
-    def whole(self, data: Chunk, noise: Float, draws: Draws) -> Float:
-        return self.x
+    def whole(self, data: Chunk, z: Float, noise: Float, draws: Draws) -> tuple[Float, Float]:
+        return self.x, self.tables.cross[: len(z)].copy()
 
     def grow(self) -> None:
         super().grow()

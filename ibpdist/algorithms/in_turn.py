@@ -36,7 +36,7 @@ from ibpdist.observations._base import RowState, Survey
 from ibpdist.observations.gaussian import Gaussian
 
 Float = NDArray[np.float64]
-EVERY = 256
+EVERY = 512
 """Rows after which running tables are made anew."""
 EACH_STEP = 1 << 32
 """Ids that a step can give."""
@@ -75,8 +75,9 @@ class Table(Protocol):
         """More slots."""
         ...
 
-    def whole(self, data: Chunk, noise: Float, draws: Draws) -> Float:
-        """x (row, column) in float64, where missing cells are drawn given everything else."""
+    def whole(self, data: Chunk, z: Float, noise: Float, draws: Draws) -> tuple[Float, Float]:
+        """x (row, column) in float64, where missing cells are drawn given everything else, and z x, for
+        z (feature, row) of the slots in use."""
         ...
 
 
@@ -173,8 +174,9 @@ class InTurn:
         in_turn(table, data, draws)
         size = table.features
         z = np.ascontiguousarray(table.z[:, :size].T.astype(np.float64))
-        rows = Rows(table.whole(data, params.observation.noise, draws), params.observation.noise, law)
-        z, cross = recombined(rows, z, self.tries, draws.generator("xor"))
+        noise = params.observation.noise
+        x, cross = table.whole(data, z, noise, draws)
+        z, cross = recombined(Rows(x, noise, law), z, cross, self.tries, draws.generator("xor"))
         ids, blank = table.ids[:size].copy(), scaled(params, scale)
         return settled(self.model, data, blank, z, ids, draws, cross if data.observed is None else None)
 

@@ -68,9 +68,9 @@ class UncollapsedTable(Slotted):
     def advance(self, first: int, logits: Float, births: Float) -> int:
         return int(sweep_rows(self.facts, logits, births, self.law, self.tables, self.scratch, first))
 
-    def whole(self, data: Chunk, noise: Float, draws: Draws) -> Float:
-        size = self.features
-        return completed(data, self.z[:, :size].T, self.tables.mean[:size], noise, draws)
+    def whole(self, data: Chunk, z: Float, noise: Float, draws: Draws) -> tuple[Float, Float]:
+        x = completed(data, z, self.tables.mean[: len(z)], noise, draws)
+        return x, z @ x
 
     def grow(self) -> None:
         super().grow()

@@ -46,9 +46,10 @@ class Rows:
         return told.evidence(self.noise) + float(prior)
 
 
-def recombined(rows: Rows, z: Float, tries: int, rng: np.random.Generator) -> tuple[Float, Float]:
-    """z (feature, row) after so many tries, and z x."""
-    cross = z @ rows.x
+def recombined(
+    rows: Rows, z: Float, cross: Float, tries: int, rng: np.random.Generator
+) -> tuple[Float, Float]:
+    """z (feature, row) after so many tries, and z x, from what they were."""
     if len(z) < 2 or not tries:
         return z, cross
     here = rows.log_joint(z, cross)
