@@ -26,7 +26,8 @@ def test_its_code_runs(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(run.parent)
     calls = [node for node in ast.parse(code).body if isinstance(node, ast.Expr)]
     found: list[Any] = [eval(ast.unparse(call), {"ibp": ibp}) for call in calls]
-    number, features, shared = found
+    number, features, rows, shared = found
+    assert rows["z"].sizes["feature"] == features.sizes["feature"]
     assert float(number.sum()) == pytest.approx(1.0)
     assert {"share", "mean", "low", "high", "prevalence"} <= set(features)
     assert shared.sizes == {"row": 2, "row_": 2}

@@ -32,11 +32,9 @@ def features(run: Run, *, interval: tuple[float, float] = INTERVAL) -> xr.Datase
     (feature) how many rows have it then. Features by falling share.
     """
     result = result_of(run)
-    draws, free = _draws(result), _signed(result)
+    draws, (named, order) = _draws(result), _named(result)
+    found = _matched(draws, named, _signed(result))
     best = _best(result["posterior"].to_dataset())
-    named = draws["mean"].values[best][draws["prevalence"].values[best] > 0].astype(float)
-    found = _matched(draws, named, free)
-    order = np.argsort(-found["share"], kind="stable")
     low, high = interval
     held: dict[str, Any] = {"share": ("feature", found["share"][order])}
     for name, dims in (("mean", ("feature", "column")), ("prevalence", ("feature",))):
@@ -50,12 +48,34 @@ def features(run: Run, *, interval: tuple[float, float] = INTERVAL) -> xr.Datase
     return xr.Dataset(held, coords, attrs)
 
 
+def rows(run: Run) -> xr.Dataset:
+    """Who has what over the draws of a sampler: the features of `features`, in their order.
+
+    `z` (row, feature) is the share of the draws in which the row has the feature, `together` (feature,
+    feature_) the mean number of rows that have both.
+    """
+    result = result_of(run)
+    draws = _draws(result, rows=True)
+    named, order = _named(result)
+    table = np.zeros((draws.sizes["row"], len(named)))
+    together = np.zeros((len(named), len(named)))
+    for has, place, z in _matched_rows(draws, named, _signed(result)):
+        taken = np.where(place >= 0, z[:, has][:, place], 0.0) if has.any() else np.zeros_like(table)
+        table += taken
+        together += taken.T @ taken
+    count = draws.sizes["chain"] * draws.sizes["draw"]
+    held = {
+        "z": (("row", "feature"), table[:, order] / count),
+        "together": (("feature", "feature_"), together[np.ix_(order, order)] / count),
+    }
+    coords = {name: held_ for name, held_ in result["rows"].coords.items() if held_.dims == ("row",)}
+    return xr.Dataset(held, coords)
+
+
 def cooccurrence(run: Run, rows: Any = None) -> xr.DataArray:
     """(row, row_) mean number of features that two rows share, over the draws; `rows` are positions."""
     result = result_of(run)
-    draws = _draws(result)
-    if "z" not in draws:
-        raise UsageError("the draws of who has what were not kept, since they are too many: use fewer draws")
+    draws = _draws(result, rows=True)
     at = np.arange(draws.sizes["row"]) if rows is None else np.asarray(rows)
     total = np.zeros((at.size, at.size))
     for chain in range(draws.sizes["chain"]):
@@ -137,10 +157,33 @@ def _best(posterior: xr.Dataset) -> tuple[int, int]:
     return int(chain), int(draw)
 
 
-def _draws(result: xr.DataTree) -> xr.Dataset:
+def _draws(result: xr.DataTree, rows: bool = False) -> xr.Dataset:
     if "draws" not in result.children:
         raise UsageError("the result has no draws: it is not of a sampler")
-    return result["draws"].to_dataset()
+    draws = result["draws"].to_dataset()
+    if rows and "z" not in draws:
+        raise UsageError("the draws of who has what were not kept, since they are too many: use fewer draws")
+    return draws
+
+
+def _named(result: xr.DataTree) -> tuple[Float, NDArray[np.intp]]:
+    """The features of the best draw (feature, column), and their order by falling share of the draws."""
+    draws, best = _draws(result), _best(result["posterior"].to_dataset())
+    named = draws["mean"].values[best][draws["prevalence"].values[best] > 0].astype(float)
+    share = _matched(draws, named, _signed(result))["share"]
+    return named, np.argsort(-share, kind="stable")
+
+
+def _matched_rows(
+    draws: xr.Dataset, named: Float, free: bool
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.intp], Float]]:
+    """Of each draw which places have a feature, which of those has each name, and z (row, place)."""
+    for chain in range(draws.sizes["chain"]):
+        for draw in range(draws.sizes["draw"]):
+            one = draws[["mean", "prevalence", "z"]].isel(chain=chain, draw=draw)
+            has = one["prevalence"].values > 0
+            place, _ = assign(named, one["mean"].values[has].astype(float), free)
+            yield has, place, one["z"].values.astype(float)
 
 
 def _signed(result: xr.DataTree) -> bool:

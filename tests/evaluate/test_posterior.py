@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from ibpdist.errors import UsageError
-from ibpdist.evaluate.posterior import assign, cooccurrence, features, number
+from ibpdist.evaluate.posterior import assign, cooccurrence, features, number, rows
 
 RNG = np.random.default_rng(6)
 TRUE = np.array([[3.0, 0, 0, 0], [0, 3.0, 0, 0], [0, 0, 3.0, 3.0]])
@@ -116,6 +116,21 @@ def test_assign_against_all_permutations():
 def test_assign_nothing():
     assert assign(np.zeros((0, 3)), np.ones((2, 3)))[0].size == 0
     assert assign(np.ones((2, 3)), np.zeros((0, 3)))[0].tolist() == [-1, -1]
+
+
+def test_rows_have_the_features_by_their_names():
+    """Whatever their places in a draw; a draw that lacks a feature counts as one without it."""
+    made = result(missing=range(6))
+    found, named = rows(made), features(made)
+    order = nearest(named)
+    has = np.arange(ROWS)[:, None] < ROWS * PREVALENCE[order]
+    np.testing.assert_allclose(found["z"], has * named["share"].values, atol=1e-12)
+    assert list(found["row"].values) == [f"r{i}" for i in range(ROWS)]
+    counts = has.astype(float).T @ has
+    both = counts * np.minimum.outer(named["share"].values, named["share"].values)
+    np.testing.assert_allclose(found["together"], both, atol=1e-12)
+    with pytest.raises(UsageError, match="were not kept"):
+        rows(result(rows=False))
 
 
 def test_rows_that_share_features():

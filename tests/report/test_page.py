@@ -29,6 +29,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "sampled": report_fits.labelled(
             folder / "sampled", system="fa-gibbs-finite", K=3, steps=6, restarts=1
         ),
+        "drawn": report_fits.labelled(
+            folder / "drawn", system="lg-gibbs-infinite", K=3, steps=40, restarts=1, chains=2
+        ),
     }
 
 
@@ -49,7 +52,7 @@ def truths(runs: dict[str, Path]) -> dict[str, Truth]:
     return made | {"campaign": Truth(best, held.summary, held.stability())}
 
 
-KINDS = ("images", "labelled", "short", "sampled", "campaign")
+KINDS = ("images", "labelled", "short", "sampled", "drawn", "campaign")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,7 +83,7 @@ def test_words_of_the_result_are_repeated_as_they_are(kind: str, pages: Any, tru
     found = [one for one in pages[kind].texts if one.attributes["data-variable"].startswith("attrs/")]
     named = {one.attributes["data-variable"] for one in found}
     assert {"attrs/fingerprint", "attrs/spec", "attrs/versions", "attrs/system"} <= named
-    assert ("attrs/stopped" in named) is (kind != "sampled")
+    assert ("attrs/stopped" in named) is (kind not in ("sampled", "drawn"))
     assert [one.text for one in found if one.text != words_of(truths[kind].result, one)] == []
 
 
@@ -270,3 +273,13 @@ def test_the_size_of_images_can_be_given(runs: Any) -> None:
     assert read(runs["labelled"], (3, 4)).image == (3, 4)
     with pytest.raises(UsageError, match="5 x 5 pixels expected, but rows have 36 columns"):
         read(runs["images"], (5, 5))
+
+
+def test_who_has_what_is_that_of_all_draws(pages: Any) -> None:
+    """Of a sampler of factors only which occur together: draws of its weights are not kept."""
+    for kind, sections in (("drawn", {"together", "rows"}), ("sampled", {"together"})):
+        named = {one.attributes["data-variable"] for one in pages[kind].numbers}
+        assert "members/z" in named
+        assert "rows/z" not in named
+        ids = {one.attributes.get("id") for one in pages[kind].all("section")}
+        assert ids & {"together", "rows"} == sections

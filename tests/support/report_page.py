@@ -116,6 +116,7 @@ class Truth:
         self.features, self.number = None, None
         if "draws" in result.children:
             self.features, self.number = posterior.features(result), posterior.number(result).to_dataset()
+            self.members = posterior.rows(result) if "z" in result["draws"] else None
 
     def of(self, one: Element) -> float:
         variable, of = one.attributes["data-variable"], one.attributes.get("data-of", "")
@@ -123,6 +124,8 @@ class Truth:
         node, _, name = variable.partition("/")
         if node == "events":
             return self._event(name, of)
+        if variable == "members/z":
+            return self._member(of, at)
         if variable in ("rows/z", "rows/w") and (of or variable == "rows/w"):
             return self._row(variable, of, at)
         if node == "attrs":
@@ -211,6 +214,15 @@ class Truth:
         assert of == "share of the row"
         y = z * (rows["w"].values if "w" in rows else 1.0)
         parts = (y[at["row"]] ** 2) * (self.result["params"]["mean"].values ** 2).sum(1)
+        return float(parts[at["feature"]] / parts.sum())
+
+    def _member(self, of: str, at: dict[str, int]) -> float:
+        """The same of a sampler: from the draws of all."""
+        if of == "share together":
+            both = self.members["together"].values
+            return float(both[at["feature"], at["feature_"]] / both[at["feature"], at["feature"]])
+        assert of == "share of the row"
+        parts = self.members["z"].values[at["row"]] ** 2 * (self.features["mean"].values ** 2).sum(1)
         return float(parts[at["feature"]] / parts.sum())
 
     def _event(self, name: str, of: str) -> float:

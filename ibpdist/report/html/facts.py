@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist import catalog
 from ibpdist.errors import UsageError
 from ibpdist.evaluate import posterior
 from ibpdist.evaluate.campaign import comparable
@@ -25,7 +27,7 @@ LISTED = 60
 """Features that are shown one by one."""
 LEAST_IMAGE = 9
 """Columns from which a square number of them is taken for an image."""
-HERE = ("summary", "stability", "features", "number")
+HERE = ("summary", "stability", "features", "number", "members")
 """Nodes that no result holds."""
 OF_ONE_DRAW = ("diagnosis", "rows")
 """Nodes of a sampler's result that tell of its last draw alone."""
@@ -83,6 +85,23 @@ class Facts:
         """Of a sampler: the share of the draws that have each number of features."""
         return posterior.number(self.result).to_dataset() if self.sampled else None
 
+    @cached_property
+    def members(self) -> Any:
+        """Of a sampler: who has which of `features`, over the draws; None when that was not kept."""
+        if not self.sampled or "z" not in self.result["draws"]:
+            return None
+        return posterior.rows(self.result)
+
+    @property
+    def scaled(self) -> bool:
+        """Whether features have weights in rows; draws of those are not kept."""
+        return catalog.find(str(self.attrs["system"])).weights != "unit"
+
+    @property
+    def who(self) -> str:
+        """The node of z of the rows."""
+        return "members" if self.sampled else "rows"
+
     @property
     def home(self) -> str:
         """The node of `mean` and `prevalence` of the features that are shown."""
@@ -104,9 +123,12 @@ class Facts:
     @cached_property
     def seen(self) -> Seen | None:
         """What the rows say together; None for a result without rows or without a dictionary."""
-        if not self.has("rows/z") or not self.has("params/mean"):
+        if not self.has(f"{self.who}/z") or not self.has(f"{self.home}/mean"):
             return None
-        return look(self.result["rows"].to_dataset(), self.values("params/mean"))
+        if not self.sampled:
+            return look(self.result["rows"].to_dataset(), self.values("params/mean"))
+        found = look(self.members, self.values("features/mean"))
+        return dataclasses.replace(found, together=self.values("members/together"))
 
     @cached_property
     def best_at(self) -> dict[str, int]:

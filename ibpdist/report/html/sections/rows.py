@@ -14,11 +14,11 @@ from ibpdist.report.html.sections._base import Section
 
 def body(facts: Facts) -> Html | None:
     seen = facts.seen
-    if seen is None or not facts.shown:
+    if seen is None or not facts.shown or (facts.sampled and facts.scaled):
         return None
     labels = facts.labels("row", "rows")
     weighted = facts.has("rows/w")
-    lines = [[name(facts, k), _list(k, seen.best[k], labels, weighted)] for k in facts.shown]
+    lines = [[name(facts, k), _list(facts, k, seen.best[k], labels)] for k in facts.shown]
     caption = (
         "Rows in which a feature explains the most more than all others together, best first. In per cent: "
         "its part of the sum of squares that the features explain of the row"
@@ -27,17 +27,17 @@ def body(facts: Facts) -> Html | None:
     return table(caption, ["feature", "rows"], lines, class_="rows")
 
 
-def _list(k: int, best: Sequence[Best], labels: Values | None, weighted: bool) -> Child:
+def _list(facts: Facts, k: int, best: Sequence[Best], labels: Values | None) -> Child:
     if not best:
         return f"{NONE} no row has it with more than even chance"
-    return tag("ul", [tag("li", _row(k, one, labels, weighted)) for one in best])
+    return tag("ul", [tag("li", _row(facts, k, one, labels)) for one in best])
 
 
-def _row(k: int, one: Best, labels: Values | None, weighted: bool) -> Child:
+def _row(facts: Facts, k: int, one: Best, labels: Values | None) -> Child:
     said = label(f"row {one.row}" if labels is None else labels[one.row], "row")
     at = (("row", one.row), ("feature", k))
-    share = Number("rows/z", one.share, at, "share of the row").html(WHOLE_PERCENT)
-    weight = [" × ", Number("rows/w", one.w, at).html(VALUE)] if weighted else None
+    share = Number(f"{facts.who}/z", one.share, at, "share of the row").html(WHOLE_PERCENT)
+    weight = [" × ", Number("rows/w", one.w, at).html(VALUE)] if facts.has("rows/w") else None
     return [said, " ", tag("small", share, weight)]
 
 

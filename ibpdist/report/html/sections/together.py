@@ -19,7 +19,7 @@ def body(facts: Facts) -> Html | None:
     if seen is None or len(shown) < 2:
         return None
     head: list[Child] = ["of the rows with", *(name(facts, j, small=True) for j in shown)]
-    lines = [[name(facts, k), *(_cell(seen, k, j) for j in shown)] for k in shown]
+    lines = [[name(facts, k), *(_cell(facts, seen, k, j) for j in shown)] for k in shown]
     caption = "How many of the rows with one feature (line) have the other as well (column), in per cent."
     made = table(caption, head, lines, class_="heat")
     if len(facts.active) == len(shown):
@@ -28,17 +28,17 @@ def body(facts: Facts) -> Html | None:
     return join(made, tag("p", "Only the ", count, " most frequent features are compared."))
 
 
-def share(seen: Seen, k: int, j: int) -> Number:
+def share(facts: Facts, seen: Seen, k: int, j: int) -> Number:
     """Of the rows with feature k those that have j, by the products of their probabilities."""
     with_k = seen.together[k, k]
     value = float(seen.together[k, j] / with_k) if with_k else float("nan")
-    return Number("rows/z", value, (("feature", k), ("feature_", j)), "share together")
+    return Number(f"{facts.who}/z", value, (("feature", k), ("feature_", j)), "share together")
 
 
-def _cell(seen: Seen, k: int, j: int) -> Html:
+def _cell(facts: Facts, seen: Seen, k: int, j: int) -> Html:
     if k == j:
         return tag("span", NONE, class_="self")
-    number = share(seen, k, j)
+    number = share(facts, seen, k, j)
     deep = f"--v:{min(number.value, 1.0) if number.known else 0.0:.3f}"
     return tag("span", number.html(WHOLE_PERCENT, unit=False), class_="cell", style=deep)
 
