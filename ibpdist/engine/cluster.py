@@ -9,6 +9,7 @@ import os
 import secrets
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ _local_cluster: Any = LocalCluster  # neither class has types for all that is us
 _new_client: Any = Client
 START = 120.0
 """Seconds for workers to start."""
+ASKED = 5
+"""Times that workers are asked what they are, if some die meanwhile."""
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 SETTINGS: dict[str, Any] = {
     "distributed.scheduler.allowed-failures": 10,
@@ -84,7 +87,7 @@ class Cluster:
         probe, word = run / f"probe-{secrets.token_hex(4)}.partial", secrets.token_hex(16)
         probe.write_text(word)
         try:
-            found = self.client.sync(self.client._run, remote.report, str(probe), callback_timeout=START)
+            found = self._reports(str(probe))
         except TimeoutError:
             raise ClusterLost(f"the workers do not answer; go on with: ibpdist resume {run}") from None
         finally:
@@ -94,6 +97,21 @@ class Cluster:
         if not all(facts["malloc"] for facts in found.values()):
             settings = " ".join(f"{name}={value}" for name, value in remote.MALLOC.items())
             tell(f"workers run up to three times slower than they could; start them with {settings}")
+
+    def _reports(self, probe: str) -> dict[str, Any]:
+        """What each worker says of itself; one that dies while it is asked is asked for again, and in the
+        end done without, since the run will look for who is there."""
+        for _ in range(ASKED):
+            asked = {"on_error": "return", "callback_timeout": START}
+            found = self.client.sync(self.client._run, remote.report, probe, **asked)
+            failed = [said for said in found.values() if isinstance(said, Exception)]
+            for error in failed:
+                if not isinstance(error, OSError):
+                    raise error
+            if not failed:
+                break
+            time.sleep(1.0)
+        return {address: said for address, said in found.items() if not isinstance(said, Exception)}
 
 
 @contextmanager

@@ -5,11 +5,21 @@ import signal
 
 import psutil
 import pytest
+from distributed.comm import CommClosedError
 
 from ibpdist.engine import cluster as clusters
 from ibpdist.engine import remote
-from ibpdist.engine.cluster import _refuse_blind, _refuse_in_child, _refuse_mixed, attached, local
+from ibpdist.engine.cluster import (
+    ASKED,
+    Cluster,
+    _refuse_blind,
+    _refuse_in_child,
+    _refuse_mixed,
+    attached,
+    local,
+)
 from ibpdist.engine.threads import kernels
+from ibpdist.engine.watch import Patience
 from ibpdist.errors import ClusterLost, StorageError, UsageError
 from tests.support.clusters import IMPATIENT, engine_on, pids, worker_pids
 from tests.support.toy import blobs, save_blobs, toy_run, toy_spec
@@ -167,6 +177,37 @@ def test_workers_unlike_this_process_are_told_of():
     said.clear()
     _refuse_mixed({"a": FACTS | {"kernels": ours}}, said.append)
     assert said == []
+
+
+class Answers:
+    """A client of two workers, one of which dies the first few times that it is asked."""
+
+    def __init__(self, times, error):
+        self.times, self.error, self.asked = times, error, 0
+
+    def _run(self, *arguments, **options):
+        raise AssertionError("only asked by way of sync")
+
+    def sync(self, function, *arguments, **options):
+        self.asked += 1
+        late = self.error if self.asked <= self.times else {"probe": "there"}
+        return {"tcp://a": {"probe": "there"}, "tcp://b": late}
+
+
+@pytest.mark.parametrize(("times", "asked", "there"), [(0, 1, 2), (2, 3, 2), (99, ASKED, 1)])
+def test_a_worker_that_dies_while_it_is_asked_is_asked_again(monkeypatch, times, asked, there):
+    monkeypatch.setattr(clusters.time, "sleep", lambda seconds: None)
+    client = Answers(times, CommClosedError("Stream is closed"))
+    found = Cluster(client, 2, Patience())._reports("probe")
+    assert client.asked == asked
+    assert found == {key: {"probe": "there"} for key in ["tcp://a", "tcp://b"][:there]}
+
+
+def test_what_is_wrong_with_a_worker_is_not_asked_twice():
+    client = Answers(1, ModuleNotFoundError("No module named 'ibpdist'"))
+    with pytest.raises(ModuleNotFoundError):
+        Cluster(client, 2, Patience())._reports("probe")
+    assert client.asked == 1
 
 
 def test_a_report_says_what_a_process_is(tmp_path, monkeypatch):

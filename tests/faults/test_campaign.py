@@ -15,7 +15,7 @@ from tests.support.grids import alone, grid, same_bits, small_store
 from tests.support.races import race, racers
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
-FITS, SAMPLE, EVERY = 60, 6, 10.0
+FITS, SAMPLE, EVERY = 200, 6, 10.0
 
 
 class Killer(threading.Thread):
