@@ -17,6 +17,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +43,10 @@ from ibpdist.weights.unit import Unit
 
 SHAPES = {"4": (500, 500, 20), "5": (100, 500, 25)}
 NOISE, MASS, LOOKS, SAMPLES = 0.5, 4.0, 24, 100
-Steps = Iterator[tuple[float, np.ndarray]]
-"""Seconds of a step, and (draw, row) log p of the hidden cells of rows with any."""
+Looked = np.ndarray | Callable[[], np.ndarray]
+Steps = Iterator[tuple[float, Looked]]
+"""Seconds of a step, and (draw, row) log p of the hidden cells of rows with any; what makes it where that
+takes longer than the step and counts for the last step alone."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def ascent(prior: object) -> Callable[[Split, int], Steps]:
             state, sums = fit.local(of.chunk, state, params, draws.at(step))
             params, _ = fit.update(params, sums, draws.at(step))
             took, rng = time.process_time() - began, np.random.default_rng([seed, step])
-            yield took, of_fit(of, fit.describe(params), fit.describe_rows(state, params)["z"][1], rng)
+            found, rows = fit.describe(params), fit.describe_rows(state, params)
+            yield took, partial(of_fit, of, found, rows["z"][1], rng)
 
     return steps
 
@@ -151,10 +155,13 @@ METHODS: dict[str, Callable[[Split, int], Steps]] = {
 def curve(of: Split, steps: Steps, limit: float) -> list[tuple[float, float]]:
     """(seconds, score) at LOOKS times, evenly spread on a log scale, until the time is up."""
     looks = iter(limit * np.geomspace(1e-2, 1, LOOKS))
-    spent, kept, found, due = 0.0, [], [], next(looks)
-    for took, densities in steps:
+    kept: list[Looked] = []
+    spent, found, due = 0.0, [], next(looks)
+    for took, looked in steps:
         spent += took
-        kept.append(densities)
+        if callable(looked):
+            kept.clear()
+        kept.append(looked)
         if spent >= due:
             found.append((spent, score(of, kept)))
             due = next((look for look in looks if look > spent), np.inf)
@@ -163,9 +170,9 @@ def curve(of: Split, steps: Steps, limit: float) -> list[tuple[float, float]]:
     return found
 
 
-def score(of: Split, kept: list[np.ndarray]) -> float:
-    """Of the later half of what was kept; of a variational fit, of its last step alone."""
-    part = kept[-1] if len(kept[-1]) > 1 else np.concatenate(kept[len(kept) // 2 :])
+def score(of: Split, kept: list[Looked]) -> float:
+    """Of the later half of what was kept; of a variational fit, of its last step."""
+    part = np.concatenate([one() if callable(one) else one for one in kept[len(kept) // 2 :]])
     rows = logsumexp(part, axis=0) - np.log(len(part))
     return float(rows.sum() / (len(of.rows) * len(of.hidden)))
 
