@@ -33,7 +33,8 @@ def test_densities_are_those_of_the_hidden_cells():
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_makes_steps(name):
     of = small()
-    for took, densities in islice(METHODS[name](of, 0), 3):
+    for took, looked in islice(METHODS[name](of, 0), 3):
+        densities = looked() if callable(looked) else looked
         assert took >= 0
         assert densities.shape[1] == len(of.rows)
         assert np.isfinite(densities).all()
