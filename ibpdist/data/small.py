@@ -20,6 +20,7 @@ from ibpdist.data.codec import encode, zarr_codecs
 
 MOST = 1 << 20
 """Bytes of an array that is one chunk."""
+CHUNKS = "c"
 LITTER = ".partial"
 """Ends the names of chunks that are being written, which a process that is killed leaves behind."""
 
@@ -65,14 +66,19 @@ def declare(
 
 
 def put(folder: Path, at: int, values: np.ndarray[Any, Any], height: int) -> None:
-    """Chunk `at` along the first dim, in one step; of the last one there may be less than `height`."""
+    """Chunk `at` along the first dim, in one step; of the last one there may be less than `height`.
+
+    The folder of the chunks must be there: who comes when the array has moved on must not make it again.
+    """
     if values.size == 0:
         return
     empty = np.nan if values.dtype.kind == "f" else 0
     room = np.full((height, *values.shape[1:]), empty, values.dtype)
     room[: len(values)] = values
-    place = folder.joinpath("c", str(at), *("0" for _ in values.shape[1:]))
-    place.parent.mkdir(parents=True, exist_ok=True)
+    place = folder / CHUNKS / str(at)
+    for _ in values.shape[1:]:
+        place.mkdir(exist_ok=True)
+        place /= "0"
     staged = place.with_name(f"{place.name}.{secrets.token_hex(4)}{LITTER}")
     staged.write_bytes(encode(room))
     staged.replace(place)
@@ -81,7 +87,7 @@ def put(folder: Path, at: int, values: np.ndarray[Any, Any], height: int) -> Non
 def _array(folder: Path, values: np.ndarray[Any, Any], dims: Sequence[Any]) -> None:
     declare(folder, values.shape, [max(1, size) for size in values.shape], values.dtype, dims)
     if values.size:
-        place = folder.joinpath("c", *("0" for _ in values.shape))
+        place = folder.joinpath(CHUNKS, *("0" for _ in values.shape))
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(encode(values))
 

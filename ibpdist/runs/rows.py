@@ -50,6 +50,7 @@ def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
         shape = (source.rows, *values.shape[1:])
         chunk = (height, *(max(1, size) for size in values.shape[1:]))
         small.declare(store / "rows" / name, shape, chunk, values.dtype, dims)
+        (store / "rows" / name / small.CHUNKS).mkdir()
 
 
 def in_memory(engine: Engine, step: int) -> tuple[Named, Moments]:

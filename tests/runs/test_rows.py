@@ -65,6 +65,16 @@ def test_writing_again_changes_nothing(engine, tmp_path):
     assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)[0]["z"][1])
 
 
+def test_a_task_that_comes_late_makes_nothing(engine, tmp_path):
+    """Dask makes lost results again that nobody waits for: by then the store may have its own name."""
+    store = tmp_path / "out.zarr"
+    lay_out(engine, engine.bench.source, 0, store)
+    store.rename(tmp_path / "done.zarr")
+    with pytest.raises(FileNotFoundError):
+        write(engine.bench, 0, 1, 0, str(store))
+    assert not store.exists()
+
+
 def test_one_chunk_on_disk_for_each_of_the_data(engine, tmp_path):
     lay_out(engine, engine.bench.source, 0, tmp_path / "out.zarr")
     array = zarr.open_array(tmp_path / "out.zarr", path="rows/z", mode="r")
