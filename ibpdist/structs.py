@@ -32,7 +32,7 @@ T = TypeVar("T")
 _KINDS: dict[str, type[Any]] = {}
 _LAYOUTS: dict[type[Any], dict[str, tuple[str, ...]]] = {}
 _REDUCE: dict[str, Callable[[Array, Array, int], Array]] = {
-    "sum": lambda a, b, axis: a + b,
+    "sum": lambda a, b, axis: np.add(a, b, dtype=_exact(a, b)),
     "min": lambda a, b, axis: np.minimum(a, b),
     "concat": lambda a, b, axis: np.concatenate([a, b], axis=axis),
     "same": lambda a, b, axis: a,
@@ -89,12 +89,18 @@ def combine(left: T, right: T, *, reuse: bool = False) -> T:
         if "dims" not in f.metadata:
             made[f.name] = combine(a, b, reuse=reuse)
             continue
-        if reuse and f.metadata["reduce"] == "sum" and a.ndim:
+        if reuse and f.metadata["reduce"] == "sum" and a.ndim and a.dtype == _exact(a, b):
             made[f.name] = np.add(a, b, out=a)
             continue
         axis = f.metadata["dims"].index(f.metadata["along"]) if f.metadata["reduce"] == "concat" else 0
         made[f.name] = _REDUCE[f.metadata["reduce"]](a, b, axis)
     return type(left)(**made)
+
+
+def _exact(a: Array, b: Array) -> np.dtype[Any]:
+    """The type of a sum: that of float32 is float64."""
+    found = np.result_type(a, b)
+    return np.dtype(np.float64) if found == np.float32 else found
 
 
 def _each(left: tuple[Any, ...], right: tuple[Any, ...], reuse: bool) -> tuple[Any, ...]:

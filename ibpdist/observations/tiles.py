@@ -110,22 +110,24 @@ class Entries:
 
 
 class Totals:
-    """Float64 sums over the tiles of a chunk."""
+    """Sums over the tiles of a chunk, in float64. A product with x that is not added to another keeps the
+    precision of x: it is the largest of all, and reductions are in float64 (structs.py)."""
 
     def __init__(self, params: GaussianParams) -> None:
         groups, features = params.spectrum.shape
         self.entries = np.zeros((4, features))
         self.gram = np.zeros((groups, features, features))
-        self.cross: Float = np.zeros((0, 0))
+        self.cross: Matrix | None = None
         self.shape = params.mean.shape
 
     def add(self, entries: Float, gram: Float, cross: Matrix) -> None:
         self.entries += entries.sum(axis=1)
         self.gram += gram
-        if self.cross.shape == cross.shape:
-            self.cross += cross
+        if self.cross is None:
+            self.cross = cross
         else:
-            self.cross = cross.astype(np.float64)
+            out = self.cross if self.cross.dtype == np.float64 else None
+            self.cross = np.add(self.cross, cross, out=out, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Pass:
         sums = GaussianSums(
             rows=np.asarray(float(rows)),
             gram=totals.gram,
-            cross=totals.cross if rows else np.zeros(totals.shape),
+            cross=np.zeros(totals.shape) if totals.cross is None else totals.cross,
             filled=filled.squares,
             filled_entropy=np.asarray(filled.entropy),
         )
@@ -190,7 +192,9 @@ class Pass:
         sums, grams, y = self.entries_of(made.loadings @ tile.T, gamma, starts, part)
         self.entries.put(rows, part)
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
-        return sums, by_group, np.matmul(y, tile, out=_scratch((features, tile.shape[1]), tile.dtype))
+        shape = (features, tile.shape[1])
+        out = np.empty(shape, tile.dtype) if first == 0 else _scratch(shape, tile.dtype)
+        return sums, by_group, np.matmul(y, tile, out=out)
 
     def entries_of(
         self, pull: Matrix, gamma: Float, starts: Index, part: Entries
