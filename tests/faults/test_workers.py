@@ -158,9 +158,11 @@ def test_random_kills_all_along(tmp_path, truth):
 
         thread = threading.Thread(target=kill)
         thread.start()
-        fit_on(cluster, run, job, progress=lambda now: time.sleep(0.2))
-        over.set()
-        thread.join()
+        try:
+            fit_on(cluster, run, job, progress=lambda now: time.sleep(0.2))
+        finally:
+            over.set()
+            thread.join()
     assert len(killed) >= 3
     assert objectives(run.path) == objectives(plain.path)
     run.close()
