@@ -127,9 +127,8 @@ class Campaign:
 
     def aligned(self, **labels: Any) -> xr.Dataset:
         """Features of the restarts of one kind of fit beside those of the best one (consensus.py)."""
-        fits = self.restarts(**labels)
-        found = {fit.labels["restart"]: self.open(fit) for fit in fits}
-        top = max(fits, key=lambda fit: float(self.number(fit, "objective")))
+        top = self.best_fit(**labels)
+        found = {fit.labels["restart"]: self.open(fit) for fit in self.restarts(**labels)}
         made = consensus.aligned(found, top.labels["restart"])
         same = {name: str(value) for name, value in top.labels.items() if name != "restart"}
         return made.assign_attrs(same)

@@ -51,13 +51,7 @@ def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
 
 def _stability(campaign: Any) -> Any:
     """Of the features of the best fit over the finished restarts of its kind; None with fewer than two."""
-    from ibpdist.evaluate import consensus
-
-    fits = campaign.restarts()
-    if len(fits) < 2:
-        return None
-    found = {fit.labels["restart"]: campaign.open(fit) for fit in fits}
-    return consensus.stability(consensus.aligned(found, campaign.best_fit().labels["restart"]))
+    return None if len(campaign.restarts()) < 2 else campaign.stability()
 
 
 def page(facts: Facts, sections: tuple[Section, ...] = SECTIONS) -> Html:

@@ -5,7 +5,7 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.errors import StorageError, UsageError
-from ibpdist.evaluate.campaign import run_of
+from ibpdist.evaluate.campaign import Campaign, run_of
 from ibpdist.runs.campaign import CampaignDirectory, fit_folder
 from tests.support.grids import grid, same_bits, small_store
 
@@ -73,7 +73,7 @@ def test_labels_that_name_no_fit_are_refused(campaign, labels, sentence):
 def test_restarts_of_one_kind_beside_one_another(campaign):
     found = campaign.aligned(truncation=4, mass=2)
     fits = list(campaign.with_labels(truncation=4, mass=2))
-    levels = [campaign.number(fit, "objective") for fit in fits]
+    levels = [campaign.number(fit, "heldout") for fit in fits]
     assert found.attrs["reference"] == int(np.argmax(levels))
     assert (found.attrs["truncation"], found.attrs["mass"]) == ("4", "2")
     assert found.sizes["restart"] == 3
@@ -82,6 +82,18 @@ def test_restarts_of_one_kind_beside_one_another(campaign):
     np.testing.assert_allclose(own.similarity, 1.0)
     reference = campaign.open(fits[found.attrs["reference"]])
     np.testing.assert_array_equal(own["mean"], reference["params"]["mean"].values[found.feature.values])
+
+
+def test_the_reference_is_the_best_fit_by_held_out_score_where_there_is_one(campaign):
+    """Not the one with the highest objective: it is the best fit whose features are shown."""
+    level = campaign.summary["objective"]
+    scored = Campaign(campaign.path, campaign.manifest, campaign.summary.assign(heldout=-level))
+    assert scored.best_fit().id != campaign.best_fit().id
+    found = scored.aligned()
+    assert found.attrs["reference"] == scored.best_fit().labels["restart"]
+    assert found.attrs["truncation"] == str(scored.best_fit().labels["truncation"])
+    kind = {name: campaign.best_fit().labels[name] for name in ("truncation", "mass")}
+    assert scored.aligned(**kind).attrs["reference"] != campaign.aligned(**kind).attrs["reference"]
 
 
 def test_stability_is_the_share_of_restarts(campaign):
