@@ -220,14 +220,15 @@ class Anchored:
         now, keep, born = params.now, np.flatnonzero(sums.on > 0), len(sums.owner)
         features = len(keep) + born
         self._check_size(features, params)
-        counts = PriorSums(on=np.append(sums.on[keep], np.ones(born)), rows=sums.rows)
+        mixed = among(len(keep), born, draws)
+        counts = PriorSums(on=np.append(sums.on[keep], np.ones(born))[mixed], rows=sums.rows)
         blank = self.model.prior.resized(now.prior, features)
-        mean = np.concatenate([now.observation.mean[keep], sums.mean])
+        mean = np.concatenate([now.observation.mean[keep], sums.mean])[mixed]
         scale = np.full(features, float(params.scale))
         made = ModelParams(
             prior=self.model.prior.update(blank, counts, self.model.rules.prior, draws.generator("prior")),
             observation=dictionary.known(now.observation, mean, scale),
-            ids=np.append(now.ids[keep], params.fresh + np.arange(born)),
+            ids=np.append(now.ids[keep], params.fresh + np.arange(born))[mixed],
             **orphans(features),
             on=counts.on,
             rows=counts.rows,
@@ -239,9 +240,9 @@ class Anchored:
             fresh=params.fresh + born,
             likelihood=params.likelihood + sums.likelihood,
             cost=params.cost + sums.cost,
-            first=np.append(sums.first[keep], sums.place),
-            owner=np.append(np.full(len(keep), NOBODY), sums.owner.astype(np.int64)),
-            mark=np.append(np.zeros(len(keep)), sums.mark),
+            first=np.append(sums.first[keep], sums.place)[mixed],
+            owner=np.append(np.full(len(keep), NOBODY), sums.owner.astype(np.int64))[mixed],
+            mark=np.append(np.zeros(len(keep)), sums.mark)[mixed],
         )
 
     def _swept(self, params: AnchoredParams, sums: ModelSums, draws: Draws) -> AnchoredParams:
@@ -317,4 +318,14 @@ class Anchored:
 def order(chunk: Chunk, draws: Draws) -> Float:
     """The place of each row in the order of a step of flips."""
     found: Float = draws.uniform("order", chunk.start, chunk.rows, 1)[0]
+    return found
+
+
+def among(old: int, born: int, draws: Draws) -> NDArray[np.intp]:
+    """Which of the old features and then the newborns comes at each place: newborns at any places, the
+    old ones between them as they were. Features flip in this order, which must not tell their age."""
+    places = draws.generator("places").permutation(old + born)
+    found = np.empty(old + born, np.intp)
+    found[np.sort(places[born:])] = np.arange(old)
+    found[places[:born]] = old + np.arange(born)
     return found

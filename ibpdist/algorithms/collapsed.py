@@ -85,6 +85,6 @@ class CollapsedTable(Slotted):
     def grow(self) -> None:
         super().grow()
         slots, columns = self.ids.size, self.x.shape[1]
-        shapes = (2 * [(slots, slots)], 7 * [(slots,)], 2 * [(columns,)])
+        shapes = (2 * [(slots, slots)], 8 * [(slots,)], 2 * [(columns,)])
         room: list[Any] = [np.zeros(shape) for part in shapes for shape in part]
         self.scratch = Scratch(*room)

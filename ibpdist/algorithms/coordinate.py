@@ -101,14 +101,16 @@ class Coordinate:
         )
 
     def start(self, chunk: Chunk, params: ModelParams, draws: Draws) -> RowState:
-        """z uniform on (0, 1), or a fair coin under draws; weights zero, so nothing is explained yet.
+        """z uniform on (0, 1), or under draws a coin with the prevalence; weights zero, so nothing is
+        explained yet. (Fair coins would give rows both of two features that undo each other, which no
+        single flip takes back.)
 
         Against a dictionary that was fitted before, the rows are swept from hot to cold: from where
         they happen to start they would end in other features, and the fit below the one adopted.
         """
         z = draws.uniform("start", chunk.start, chunk.rows, len(params.ids))
         if self.model.rules.z is not Rule.MEAN:
-            z = np.round(z)
+            z = (z > 1 - params.on[:, None] / max(float(params.rows), 1.0)).astype(np.float64)
         width = len(params.ids) if self.model.weights.keeps else 0
         w = np.zeros((width, chunk.rows), chunk.x.dtype)
         state = RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)

@@ -74,6 +74,6 @@ class UncollapsedTable(Slotted):
 
     def grow(self) -> None:
         super().grow()
-        sizes = (4 * [self.ids.size], 3 * [self.facts.x.shape[1]], 2 * [self.facts.noise.size])
+        sizes = (6 * [self.ids.size], 3 * [self.facts.x.shape[1]], 2 * [self.facts.noise.size])
         room: list[Any] = [np.zeros(size) for part in sizes for size in part]
         self.scratch = Scratch(*room)

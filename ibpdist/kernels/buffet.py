@@ -3,6 +3,11 @@
 A feature that m of the other N - 1 rows have is on with odds (m + share) / (N - m), and the row has
 Poisson(rate) features of its own (vibp 5.1, E3, E4). The buffet has share 0 and rate mass / N; the
 finite prior has share mass / K and rate 0.
+
+Rows ask for their features in the order of the slots. Where features come and go that is exact only if
+the order says nothing of who has what: then a new feature takes any slot with the same chance (what was
+there moves to the end), and of a row's own features any may go. In the order of age, say, a sweep does
+not leave the posterior as it is.
 """
 
 from __future__ import annotations
@@ -37,6 +42,22 @@ def log_odds(law, others):
 def is_own(law, others):
     """Whether a feature is a matter of one row alone: it flips with others, or is counted with them."""
     return others + law.share == 0.0
+
+
+@njit(**OPTIONS)
+def any_slot(slots, logit):
+    """One of so many slots, from the logit of a uniform."""
+    return min(int(slots / (1.0 + math.exp(-logit))), slots - 1)
+
+
+@njit(**OPTIONS)
+def last_called(mine, numbers, size):
+    """Of the slots of a row's own features the one with the largest number."""
+    found = -1
+    for k in range(size):
+        if mine[k] and (found < 0 or numbers[k] > numbers[found]):
+            found = k
+    return found
 
 
 @njit(**OPTIONS)

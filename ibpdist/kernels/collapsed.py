@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from ibpdist.kernels.buffet import is_own, log_odds, number_of_own
+from ibpdist.kernels.buffet import any_slot, is_own, last_called, log_odds, number_of_own
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 STEEP = 1e-3
@@ -59,7 +59,7 @@ class Scratch(NamedTuple):
 
     By slot: whether only this row has it, z before and after; gain = Lambda^-1 z with the row in, reach =
     Lambda^-1 z with it out and pull = Abar e, all of shared features and zero for the row's own;
-    and spare room.
+    numbers that say where own features go and come; and spare room.
     """
 
     inverse: Any
@@ -70,6 +70,7 @@ class Scratch(NamedTuple):
     gain: Any
     reach: Any
     pull: Any
+    numbers: Any
     spare: Any
     without: Any
     within: Any
@@ -224,35 +225,44 @@ def _flip(tables, scratch, law, logits, own, squares):
 
 
 @njit(**OPTIONS)
+def _move(source, to, tables, scratch):
+    """What is in one slot is in another."""
+    for vector in (scratch.old, scratch.new, scratch.gain, scratch.reach, scratch.pull, scratch.mine):
+        vector[to] = vector[source]
+    scratch.numbers[to] = scratch.numbers[source]
+    size = max(source, to) + 1
+    for table in (scratch.inverse, scratch.inner, tables.pairs):
+        table[to, :size] = table[source, :size]
+        table[:size, to] = table[:size, source]
+        table[to, to] = table[source, source]
+    tables.mean[to], tables.cross[to] = tables.mean[source], tables.cross[source]
+    tables.z[:, to] = tables.z[:, source]
+    tables.ids[to] = tables.ids[source]
+
+
+@njit(**OPTIONS)
 def _drop(k, tables, scratch):
     """Take a feature out of the tables; the last one moves to its slot."""
     last = tables.sizes[0] - 1
-    for vector in (scratch.old, scratch.new, scratch.gain, scratch.reach, scratch.pull):
-        vector[k] = vector[last]
-    scratch.mine[k] = scratch.mine[last]
-    for table in (scratch.inverse, scratch.inner, tables.pairs):
-        table[k, : last + 1] = table[last, : last + 1]
-        table[: last + 1, k] = table[: last + 1, last]
-    tables.mean[k], tables.cross[k] = tables.mean[last], tables.cross[last]
-    tables.z[:, k] = tables.z[:, last]
+    _move(last, k, tables, scratch)
     tables.z[:, last] = 0
-    tables.ids[k] = tables.ids[last]
     tables.sizes[0] = last
 
 
 @njit(**OPTIONS)
-def _found(tables, scratch, ridge):
-    """A new feature of the row, before any data; it was not there before."""
-    k = tables.sizes[0]
+def _found(k, tables, scratch, ridge):
+    """A new feature of the row in any slot, before any data; what was there moves to the end."""
+    last = tables.sizes[0]
+    _move(k, last, tables, scratch)
     for table in (scratch.inverse, scratch.inner, tables.pairs):
-        table[k, : k + 1] = 0.0
-        table[: k + 1, k] = 0.0
+        table[k, : last + 1] = 0.0
+        table[: last + 1, k] = 0.0
     scratch.inverse[k, k] = 1.0 / ridge
     scratch.old[k] = scratch.gain[k] = scratch.reach[k] = scratch.pull[k] = 0.0
-    scratch.new[k] = 1.0
-    scratch.mine[k] = 1.0
+    scratch.new[k] = scratch.mine[k] = 1.0
     tables.mean[k] = 0.0
     tables.cross[k] = 0.0
+    tables.z[:, k] = 0
     tables.ids[k] = tables.sizes[1]
     tables.sizes[0] += 1
     tables.sizes[1] += 1
@@ -261,14 +271,11 @@ def _found(tables, scratch, ridge):
 @njit(**OPTIONS)
 def _renumber(tables, scratch, ridge, own, number):
     """Let the row have `number` features of its own: some go, or some are added."""
-    k = tables.sizes[0] - 1
-    while own > number:
-        if scratch.mine[k]:
-            _drop(k, tables, scratch)
-            own -= 1
-        k -= 1
+    for _ in range(own - number):
+        _drop(last_called(scratch.mine, scratch.numbers, tables.sizes[0]), tables, scratch)
     for _ in range(number - own):
-        _found(tables, scratch, ridge)
+        slots = tables.sizes[0] + 1
+        _found(any_slot(slots, scratch.numbers[slots - 1]), tables, scratch, ridge)
 
 
 @njit(**OPTIONS)
@@ -353,6 +360,7 @@ def sweep_rows(x, logits, births, law, tables, scratch, first):
         if tables.sizes[0] + number - own > tables.ids.size:
             return i
         if changed or number != own:
+            scratch.numbers[:] = logits[i]
             _renumber(tables, scratch, ridge, own, number)
             stepped = not steep and _put_back(tables, scratch, ridge, number, ridge / (own + ridge))
             _note(x[i], n, tables, scratch)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from ibpdist.kernels.buffet import is_own, log_odds, number_of_own
+from ibpdist.kernels.buffet import any_slot, is_own, last_called, log_odds, number_of_own
 from ibpdist.kernels.philox import _philox
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
@@ -54,13 +54,16 @@ class Facts(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """One row at a time: z before and after, linear and quadratic evidence and a change of it (slot);
-    residual, weight and their product (column); cells and squares by level of the noise."""
+    """One row at a time, by slot: whether only this row has it, z before and after, linear and quadratic
+    evidence, and numbers that say where own features go and come; residual, weight and their product
+    (column); cells and squares by level of the noise."""
 
+    mine: Any
     old: Any
     new: Any
     linear: Any
     quad: Any
+    numbers: Any
     residual: Any
     weight: Any
     weighted: Any
@@ -84,10 +87,9 @@ def _take_out(n, facts, law, tables, scratch):
     residual[:] = facts.x[n]
     for k in range(size):
         scratch.old[k] = scratch.new[k] = tables.z[n, k]
-        if not scratch.old[k]:
-            continue
-        if is_own(law, tables.on[k] - 1):
-            own += 1
+        scratch.mine[k] = 1.0 if scratch.old[k] and is_own(law, tables.on[k] - 1) else 0.0
+        own += int(scratch.mine[k])
+        if scratch.mine[k] or not scratch.old[k]:
             continue
         row = tables.mean[k]
         for d in range(row.size):
@@ -107,9 +109,9 @@ def _flip(tables, scratch, law, logits):
     size, new, linear, quad = tables.sizes[0], scratch.new, scratch.linear, scratch.quad
     weight, weighted, residual = scratch.weight, scratch.weighted, scratch.residual
     for k in range(size):
-        others = tables.on[k] - scratch.old[k]
-        if is_own(law, others):
+        if scratch.mine[k]:
             continue
+        others = tables.on[k] - scratch.old[k]
         evidence = linear[k] + (new[k] - 0.5) * quad[k]
         if (logits[k] < log_odds(law, others) + evidence) != (new[k] > 0.5):
             sign = 1.0 - 2.0 * new[k]
@@ -137,58 +139,68 @@ def _number(n, facts, law, scratch, uniform):
 
 
 @njit(**OPTIONS)
+def _move(source, to, tables, scratch):
+    """What is in one slot is in another."""
+    for vector in (scratch.mine, scratch.numbers, tables.on):
+        vector[to] = vector[source]
+    tables.mean[to], tables.square[to] = tables.mean[source], tables.square[source]
+    tables.z[:, to] = tables.z[:, source]
+    tables.ids[to] = tables.ids[source]
+
+
+@njit(**OPTIONS)
 def _drop(k, tables, scratch):
     """Take a feature out of the tables; the last one moves to its slot."""
     last = tables.sizes[0] - 1
-    scratch.old[k], scratch.new[k] = scratch.old[last], scratch.new[last]
-    tables.mean[k], tables.square[k] = tables.mean[last], tables.square[last]
-    tables.z[:, k] = tables.z[:, last]
+    _move(last, k, tables, scratch)
     tables.z[:, last] = 0
-    tables.on[k], tables.ids[k] = tables.on[last], tables.ids[last]
     tables.sizes[0] = last
 
 
 @njit(**OPTIONS)
-def _renumber(n, tables, scratch, law, own, number):
-    """Let the row have `number` features of its own: some go, or some are added."""
-    k = tables.sizes[0] - 1
-    while own > number:
-        if scratch.old[k] and is_own(law, tables.on[k] - 1):
-            _drop(k, tables, scratch)
-            own -= 1
-        k -= 1
-    for _ in range(number - own):
-        k = tables.sizes[0]
-        scratch.old[k], scratch.new[k] = 1.0, 1.0
-        tables.z[n, k] = 1
-        tables.on[k] = 1.0
-        tables.ids[k] = tables.sizes[1]
-        tables.sizes[0] += 1
-        tables.sizes[1] += 1
+def _found(k, n, tables, scratch):
+    """A new feature of the row in any slot; what was there moves to the end."""
+    _move(k, tables.sizes[0], tables, scratch)
+    scratch.mine[k] = tables.on[k] = 1.0
+    tables.z[:, k] = 0
+    tables.z[n, k] = 1
+    tables.ids[k] = tables.sizes[1]
+    tables.sizes[0] += 1
+    tables.sizes[1] += 1
 
 
 @njit(**OPTIONS)
-def _look_of_own(n, facts, law, tables, scratch, number):
+def _renumber(n, tables, scratch, own, number):
+    """Let the row have `number` features of its own: some go, or some are added."""
+    for _ in range(own - number):
+        _drop(last_called(scratch.mine, scratch.numbers, tables.sizes[0]), tables, scratch)
+    for _ in range(number - own):
+        slots = tables.sizes[0] + 1
+        _found(any_slot(slots, scratch.numbers[slots - 1]), n, tables, scratch)
+
+
+@njit(**OPTIONS)
+def _look_of_own(n, facts, scale, tables, scratch, number):
     """The part of the dictionary of the row's own features, given their number."""
     row, at = np.uint64(facts.start + n), 0
     for k in range(tables.sizes[0]):
-        if scratch.old[k] and is_own(law, tables.on[k] - 1):
+        if scratch.mine[k]:
             for d in range(scratch.residual.size):
                 tables.mean[k, d] = _normal(row, at * scratch.residual.size + d, facts.key)
             at += 1
     for d in range(scratch.residual.size):
-        ridge = facts.noise[facts.level[d]] / law.scale
+        ridge = facts.noise[facts.level[d]] / scale
         middle, shrink = 0.0, 1.0
         if facts.seen[n, d]:
             middle, shrink = scratch.residual[d] / (number + ridge), math.sqrt(ridge / (number + ridge))
         total = 0.0
         for k in range(tables.sizes[0]):
-            if scratch.old[k] and is_own(law, tables.on[k] - 1):
+            if scratch.mine[k]:
                 total += tables.mean[k, d]
         shift = (1.0 - shrink) * total / number
         for k in range(tables.sizes[0]):
-            if scratch.old[k] and is_own(law, tables.on[k] - 1):
-                tables.mean[k, d] = middle + math.sqrt(law.scale) * (tables.mean[k, d] - shift)
+            if scratch.mine[k]:
+                tables.mean[k, d] = middle + math.sqrt(scale) * (tables.mean[k, d] - shift)
                 tables.square[k, d] = tables.mean[k, d] ** 2
 
 
@@ -207,8 +219,8 @@ def sweep_rows(facts, logits, births, law, tables, scratch, first):
             if scratch.new[k] != scratch.old[k]:
                 tables.on[k] += scratch.new[k] - scratch.old[k]
                 tables.z[n, k] = scratch.new[k]
-                scratch.old[k] = 0.0  # others have it
-        _renumber(n, tables, scratch, law, own, number)
+        scratch.numbers[:] = logits[i]
+        _renumber(n, tables, scratch, own, number)
         if number:
-            _look_of_own(n, facts, law, tables, scratch, number)
+            _look_of_own(n, facts, law.scale, tables, scratch, number)
     return births.size

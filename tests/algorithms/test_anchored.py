@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import betaln
 
-from ibpdist.algorithms.anchored import Anchored, order
+from ibpdist.algorithms.anchored import Anchored, among, order
 from ibpdist.algorithms.anchors import NOBODY, AnchoredState, BirthSums, Phase, joined
 from ibpdist.algorithms.coordinate import ModelSums
 from ibpdist.data._base import Chunk
@@ -403,9 +403,9 @@ def test_final_parameters_find_the_features_of_rows():
     for at in range(1, 6):
         state, _ = rows.local(chunks[0], state, final, Draws(3, at))
     held = joined(states[0].now, params, 0, False)
-    common = held.z.sum(axis=1) > 5
-    assert common.sum() >= 2
-    assert (state.z == held.z)[common].mean() > 0.97
+    assert (held.z.sum(axis=1) > 20).sum() == 2
+    apart = np.abs((state.z - held.z).T @ final.observation.mean).max(axis=1)
+    assert (apart < 1).mean() > 0.97
 
 
 # --- refusals ---
@@ -444,3 +444,13 @@ def test_says_what_it_is():
     assert not alg.additive(params)
     whole = sampler()
     assert whole.additive(begin(whole, [Chunk(0, 0, np.ones((3, 2)))])[0])
+
+
+def test_newborns_come_at_any_place_and_in_any_order():
+    """Two among two: twelve ways, equally often; the old ones stay one after the other."""
+    made = [tuple(among(2, 2, Draws(0, step)).tolist()) for step in range(6000)]
+    ways, often = np.unique(made, axis=0, return_counts=True)
+    assert len(ways) == 12
+    assert all(list(way).index(0) < list(way).index(1) for way in ways)
+    assert np.abs(often - 500).max() < 4.5 * np.sqrt(500)
+    np.testing.assert_array_equal(among(3, 0, Draws(0)), np.arange(3))

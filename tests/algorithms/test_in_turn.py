@@ -196,7 +196,7 @@ def test_a_chain_without_data_may_lose_all_features(turn):
     chunk, _ = data(rows=3, columns=2, noise=1.0)
     alg = sampler(turn, noise=100.0)
     chain, counts = begun(alg, chunk), []
-    for step in range(1, 80):
+    for step in range(1, 300):
         chain, trace = alg.sweep(chunk, chain, Draws(2, step))
         counts.append(trace["active"])
         assert np.isfinite(trace["objective"])

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 from numba import njit
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logit, logsumexp
 
-from ibpdist.kernels.buffet import Law, is_own, log_odds, number_of_own
+from ibpdist.kernels.buffet import (
+    Law,
+    any_slot,
+    is_own,
+    last_called,
+    log_odds,
+    number_of_own,
+)
 
 
 @njit
@@ -72,3 +79,17 @@ def test_a_feature_of_nobody_else_is_own_only_in_the_buffet():
     found, own = odds(Law(1.0, 1.0, 0.5, 0.0, 4.0), 0.0)
     assert not own
     assert 1 / (1 + np.exp(-found)) == pytest.approx(0.5 / 4.5)
+
+
+def test_any_slot_is_the_share_of_the_uniform():
+    u = np.array([1e-300, 0.24, 0.26, 0.49, 0.51, 0.76, 1 - 1e-16])
+    assert [any_slot(4, logit(v)) for v in u] == [0, 0, 1, 1, 2, 3, 3]
+    assert [any_slot(1, v) for v in (-np.inf, 0.0, np.inf)] == [0, 0, 0]
+
+
+def test_the_last_called_is_one_of_the_own():
+    mine, numbers = np.array([0.0, 1.0, 1.0, 0.0, 1.0]), np.array([9.0, -3.0, 2.0, 8.0, 7.0])
+    assert last_called(mine, numbers, 5) == 4
+    assert last_called(mine, numbers, 4) == 2
+    assert last_called(mine, numbers, 2) == 1
+    assert last_called(mine, numbers, 1) == -1

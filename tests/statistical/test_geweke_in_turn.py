@@ -89,5 +89,5 @@ def test_a_wrong_sampler_is_caught(turn, name, monkeypatch):
 @pytest.mark.slow
 def test_tries_that_forget_the_prior_are_caught(monkeypatch):
     monkeypatch.setattr(xor, "betaln", lambda on, off: 0.0 * on)
-    _, size = run(SYSTEMS["infinite fixed"], TURNS["collapsed"], CHAINS, monkeypatch)
+    _, size = run(SYSTEMS["infinite fixed"], TURNS["collapsed"], CHAINS, monkeypatch, tries=8)
     assert size > CAUGHT

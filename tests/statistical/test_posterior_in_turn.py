@@ -9,11 +9,13 @@ from ibpdist.draws import Draws
 from tests.support import enumeration, enumeration_infinite
 from tests.support.geweke import Joint
 from tests.support.joint_infinite import Finite, Infinite
-from tests.support.turns import TURNS, DroppedFirst, over_all
+from tests.support.turns import TURNS, ByAge, DroppedFirst, over_all
 
 NOISE, SCALE, MASS = 0.4, 1.2, 1.1
 MASK = np.array([[1, 0], [1, 1], [0, 1]], bool)
 FEATURES = 2
+STEPS = 30_000
+"""Enough to tell that features were asked in the order of their age."""
 
 
 def problem(masked, infinite):
@@ -78,14 +80,16 @@ def test_exact_posterior_in_short(turn):
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("infinite", [False, True])
 def test_exact_posterior(turn, masked, infinite):
-    assert farthest(TURNS[turn], masked, infinite, 12_000) < 4.5
+    assert farthest(TURNS[turn], masked, infinite, STEPS) < 4.5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("turn", "infinite"), [(over_all(MASS, FEATURES), False), (DroppedFirst(), True)])
+@pytest.mark.parametrize(
+    ("turn", "infinite"), [(over_all(MASS, FEATURES), False), (DroppedFirst(), True), (ByAge(), True)]
+)
 def test_a_wrong_turn_is_caught(turn, infinite):
     """With odds m / (N - 1) features only become more (vibp E3): no chain of any length."""
-    assert farthest(turn, False, infinite, 12_000, tries=0) > 6
+    assert farthest(turn, False, infinite, STEPS, tries=0) > 6
 
 
 def estimates(masked, particles, passes):

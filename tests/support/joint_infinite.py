@@ -4,8 +4,9 @@ Rows come to the buffet one after the other; everything else is drawn from the p
 (geweke.py says which). A transition is any function (chunk, params, state, draws) -> (params, state)
 that leaves the posterior as it is: a sweep of a sequential sampler, or two steps of the anchored one.
 
-Features have no order here, so statistics do not depend on it. Where no feature exists there is
-no scale either: the samplers draw it anew with the first one, and statistics of it are zero.
+Features have no order here: statistics do not depend on it, and they come in any order, because a chain
+that they enter by age is not yet where it will stay. Where no feature exists there is no scale either: the
+samplers draw it anew with the first one, and statistics of it are zero.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Infinite:
     def draw(self, rng):
         """Everything from the prior, and x given it."""
         mass = rng.exponential(1 / RATE) if self.mass == "learn" else self.mass
-        z = buffet(self.rows, mass, rng)
+        z = rng.permutation(buffet(self.rows, mass, rng))
         features = len(z)
         w = rng.normal(size=z.shape) if self.weights == "normal" else np.zeros((0, self.rows))
         scale = variance(self.scale, self.unit, features, rng)

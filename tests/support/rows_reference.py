@@ -1,16 +1,17 @@
 """Rows in turn as the report has them (vibp 5.2, 5.3): scalar loops, all from its definition at every flip.
 
 Slots are those of the compiled tables, so that the same uniforms reach the same entries: a feature that
-goes leaves its slot to the last one, a new one takes the next slot.
+goes leaves its slot to the last one, a new one takes any slot and what was there moves to the end.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import expit, gammaln, logsumexp
 
 MOST = 40
 """Numbers of own features that are looked at."""
+NEW = -1
 
 
 def log_marginal(x, z, noise, scale):
@@ -38,15 +39,27 @@ def poisson_logs(rate):
     return k * np.log(rate) - gammaln(k + 1)
 
 
-def renumbered(z, own, n, number):
-    """z (row, slot) with `number` features of row n alone in place of the slots `own`."""
-    z = z.copy()
-    for k in own[number:][::-1]:
-        z[:, k] = z[:, -1]
-        z = z[:, :-1]
-    new = np.zeros((len(z), max(number - len(own), 0)))
-    new[n] = 1
-    return np.concatenate([z, new], axis=1)
+def slots_after(slots, own, number, numbers):
+    """The old slot of what comes into each slot, or NEW, with `number` features in place of those in the
+    slots `own`; numbers (slot) are logits of uniforms."""
+    held, numbers, left = list(range(slots)), list(numbers), set(own)
+    while len(left) > number:
+        k = max((j for j in range(len(held)) if held[j] in left), key=lambda j: numbers[j])
+        left.remove(held[k])
+        held[k], numbers[k] = held[-1], numbers[len(held) - 1]
+        held.pop()
+    for _ in range(number - len(own)):
+        k = int(expit(numbers[len(held)]) * (len(held) + 1))
+        held.append(NEW)
+        held[k], held[-1] = held[-1], held[k]
+    return held
+
+
+def renumbered(z, held, n):
+    """z (row, slot) with what `slots_after` says; new features are of row n alone."""
+    mine = np.zeros(len(z))
+    mine[n] = 1
+    return np.array([mine if k == NEW else z[:, k] for k in held]).reshape(-1, len(z)).T
 
 
 def collapsed_sweep(x, z, law, logits, births, rows=None):
@@ -65,7 +78,8 @@ def collapsed_sweep(x, z, law, logits, births, rows=None):
                 logs.append(log_marginal(x, z, law.noise, law.scale))
             z[n, k] = float(logits[n, k] < prior_odds(law, others) + logs[1] - logs[0])
         if law.rate:
-            tables = [renumbered(z, own, n, number) for number in range(MOST)]
+            held = [slots_after(z.shape[1], own, number, logits[n]) for number in range(MOST)]
+            tables = [renumbered(z, slots, n) for slots in held]
             logs = poisson_logs(law.rate) + [log_marginal(x, t, law.noise, law.scale) for t in tables]
             z = tables[chosen(logs, births[n])]
     return z
@@ -89,24 +103,16 @@ def uncollapsed_sweep(x, seen, z, mean, noise, law, logits, births, normal):
             left = x[n] - z[n, shared] @ mean[shared]
             fits = [log_normal(left[cells], noise[cells] + k * law.scale) for k in range(MOST)]
             number = chosen(poisson_logs(law.rate) + fits, births[n])
-            kept = renumbered(z, own, n, number)
-            mean = carried(z, mean, own, kept.shape[1], number)
-            z = kept
+            held = slots_after(z.shape[1], own, number, logits[n])
+            z = renumbered(z, held, n)
+            mean = np.array([np.zeros(x.shape[1]) if k == NEW else mean[k] for k in held])
+            mean = mean.reshape(-1, x.shape[1])
             new = [k for k in range(z.shape[1]) if z[n, k] and z[:, k].sum() == 1]
             if number:
                 mean[new] = look_of_own(
                     number, left, seen[n], noise, law.scale, lambda at, n=n: normal(n, at)
                 )
     return z, mean
-
-
-def carried(z, mean, own, slots, number):
-    """The dictionary in the slots of `renumbered`; rows of new features are zero."""
-    for k in own[number:][::-1]:
-        mean = mean.copy()
-        mean[k] = mean[-1]
-        mean = mean[:-1]
-    return np.concatenate([mean, np.zeros((slots - len(mean), mean.shape[1]))])
 
 
 def look_of_own(number, left, seen, noise, scale, normal):

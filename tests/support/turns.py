@@ -82,5 +82,28 @@ class DroppingTable(CollapsedTable):
             self, self.x, z[kept], self.ids[:size][kept], self.law, int(self.tables.sizes[1])
         )
         self.renew()
-        wide = np.pad(logits[:1], ((0, 0), (0, max(self.ids.size - logits.shape[1], 0))))
-        return super().advance(first, wide, births[:1])
+        wide = np.pad(logits[:1], ((0, 0), (0, self.ids.size)))[:, : self.ids.size]
+        return super().advance(first, np.ascontiguousarray(wide), births[:1])
+
+
+@dataclass(frozen=True)
+class ByAge:
+    """Rows ask for their features in the order in which these were born."""
+
+    def check(self, observation):
+        Collapsed().check(observation)
+
+    def table(self, data, state, given):
+        return AgedTable(data.x, state.z.astype(float), state.ids, given.law, given.first)
+
+
+class AgedTable(CollapsedTable):
+    """One row at a time, the oldest feature first."""
+
+    def advance(self, first, logits, births):
+        age = np.append(np.argsort(self.ids[: self.features]), np.arange(self.features, self.ids.size))
+        for name, axes in self.axes.items():
+            table = getattr(self.tables, name)
+            for axis in axes:
+                table[:] = np.take(table, age, axis)
+        return super().advance(first, logits[:1], births[:1])
