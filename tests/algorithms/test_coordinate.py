@@ -294,6 +294,17 @@ def test_start(rule):
     assert rule == "mean" or set(np.unique(state.z)) == {0.0, 1.0}
 
 
+def test_draws_of_new_rows_begin_with_the_prevalence():
+    """Rows that had both of two features that undo each other would keep them."""
+    alg = algorithm(Case(rule="draw"), 3)
+    chunk = Chunk(0, 0, np.zeros((4000, 2)))
+    params, _, draws = begin(alg, [chunk])
+    state = alg.start(chunk, replace(params, on=np.array([4000.0, 1000.0, 0.0])), draws)
+    assert (state.z[0] == 1).all()
+    assert abs(state.z[1].mean() - 0.25) < 0.03
+    assert (state.z[2] == 0).all()
+
+
 @BOTH
 def test_score_is_the_trace_of_the_update(weights):
     alg, chunks, params, states = prepare(Case(weights=weights))
