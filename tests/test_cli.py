@@ -273,6 +273,19 @@ def command():
     Held()
     time.sleep(30)
 """
+HALF_MADE = """
+class Held:
+    def __init__(self):
+        signal.raise_signal(signal.SIGTERM)
+        self.name = "whole"
+    def __del__(self):
+        print(self.name)
+kept = []
+def command():
+    made = Held.__new__(Held)
+    kept.append(made)
+    made.__init__()
+"""
 CLEANS = """
 def command():
     try:
@@ -284,7 +297,8 @@ def command():
 
 
 @pytest.mark.parametrize(
-    ("command", "said"), [(SWALLOWS, ""), (SWALLOWED_BY_PYTHON, ""), (CLEANS, "clean\n")]
+    ("command", "said"),
+    [(SWALLOWS, ""), (SWALLOWED_BY_PYTHON, ""), (HALF_MADE, ""), (CLEANS, "clean\n")],
 )
 def test_a_signal_that_was_swallowed_is_raised_again(command: str, said: str) -> None:
     """Compilers swallow what is raised in their callbacks; cleaning up is not disturbed."""

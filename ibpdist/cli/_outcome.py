@@ -105,7 +105,8 @@ def _signals() -> Iterator[None]:
     """SIGTERM and SIGINT end the work tidily the first time, at once the second time.
 
     Compilers call back into Python and swallow what is raised there, so a signal that is not on
-    its way out is raised again, and what Python says of the swallowed one is left out.
+    its way out is raised again, and what Python says of the swallowed one is left out. What a signal
+    has left half made complains when it is deleted, at the very end at times: that is left out as well.
     """
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -115,6 +116,7 @@ def _signals() -> Iterator[None]:
             if not _leaving():
                 raise stop
 
+        sys.unraisablehook = _half_made
         signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGALRM, insist)
         signal.setitimer(signal.ITIMER_REAL, INSISTS, INSISTS)
@@ -127,7 +129,8 @@ def _signals() -> Iterator[None]:
     try:
         yield
     finally:
-        sys.unraisablehook = told
+        if sys.unraisablehook is not _half_made:
+            sys.unraisablehook = told
         if signal.getsignal(signal.SIGALRM) is not before[signal.SIGALRM]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
@@ -137,6 +140,10 @@ def _signals() -> Iterator[None]:
 def _swallowed(info: Any) -> None:
     if not isinstance(info.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(info)
+
+
+def _half_made(info: Any) -> None:
+    """Nothing is said of it."""
 
 
 def _leaving() -> bool:
