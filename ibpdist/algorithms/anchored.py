@@ -6,7 +6,8 @@ the first holder of a feature is its anchor. In the second step the anchor keeps
 it keep their 0, and all rows behind it flip with the odds of pi_k; then dictionary, variances and mass
 are drawn. The anchor makes it exact: what is frozen decides what is frozen, and no feature loses its
 last holder. Without it, with births where one worker likes and deaths everywhere, not even the prior
-is left as it is.
+is left as it is. Where features are only present or absent, some pairs of them that were chosen before
+the flips are tried anew in all rows at once, before anything is drawn (xor.py).
 
 Which of the two comes next is in the parameters, so row state that was lost is made again.
 """
@@ -21,11 +22,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.algorithms._base import Known, Trace
-from ibpdist.algorithms.anchors import NOBODY, AnchoredParams, AnchoredState, BirthSums, Phase, joined, nobody
+from ibpdist.algorithms.anchors import (
+    NOBODY,
+    AnchoredParams,
+    AnchoredState,
+    BirthSums,
+    FlipSums,
+    Phase,
+    joined,
+    nobody,
+)
 from ibpdist.algorithms.births import Law, Turned, offered, turned, without_the_dead
 from ibpdist.algorithms.coordinate import BEYOND_THE_REPORT, Coordinate, ModelSums
 from ibpdist.algorithms.params import ModelParams, orphans
 from ibpdist.algorithms.starts import Begin, Random
+from ibpdist.algorithms.xor import Told, pairs_of, recombined, xor_sums
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -47,7 +58,7 @@ Float = NDArray[np.float64]
 class Anchored:
     """Starts with `features` features that half of the rows have (0: none), may come to `most`. A step
     offers about `births` births, in `turns` turns; `inner` sweeps over the features are made with the
-    same anchors."""
+    same anchors; `tries` pairs of features are tried in a step of flips."""
 
     model: Model
     features: int = 0
@@ -55,6 +66,7 @@ class Anchored:
     inner: int = 1
     births: int = 8
     turns: int = 4
+    tries: int = 4
     begin: Begin = field(default_factory=Random)
 
     def __post_init__(self) -> None:
@@ -67,7 +79,14 @@ class Anchored:
             raise UsageError("anchored: scale=feature; newborns need one scale: set scale=one or a number")
         if seen.missing == "latent":
             raise UsageError("anchored: missing=latent; draws need exact missing cells: set missing=exact")
-        for name, least in (("features", 0), ("most", 1), ("inner", 1), ("births", 1), ("turns", 1)):
+        for name, least in (
+            ("features", 0),
+            ("most", 1),
+            ("inner", 1),
+            ("births", 1),
+            ("turns", 1),
+            ("tries", 0),
+        ):
             if getattr(self, name) < least:
                 raise UsageError(
                     f"{name} is {getattr(self, name)}; expected a whole number of at least {least}"
@@ -79,6 +98,11 @@ class Anchored:
     def fit(self) -> Coordinate:
         """The same model with the features that there are."""
         return Coordinate(self.model, max(self.features, 1), self.inner)
+
+    @property
+    def tried(self) -> int:
+        """Pairs of features in a step of flips; the xor of two weights says nothing."""
+        return 0 if self.model.weights.keeps else self.tries
 
     @property
     def observation(self) -> Gaussian:
@@ -136,7 +160,7 @@ class Anchored:
 
     def local(
         self, chunk: Chunk, local: AnchoredState | RowState, params: AnchoredParams, draws: Draws
-    ) -> tuple[AnchoredState, BirthSums | ModelSums]:
+    ) -> tuple[AnchoredState, BirthSums | FlipSums]:
         """Row state of another sampler is taken as it is."""
         held = local.now if isinstance(local, AnchoredState) else local
         state, phase = joined(held, params, chunk.start, self.model.weights.keeps), Phase(int(params.phase))
@@ -146,18 +170,19 @@ class Anchored:
 
     def _flips(
         self, chunk: Chunk, state: RowState, params: AnchoredParams, draws: Draws
-    ) -> tuple[RowState, BirthSums | ModelSums]:
+    ) -> tuple[RowState, BirthSums | FlipSums]:
         model, now = self.model, params.now
         odds = np.empty(state.z.shape, chunk.x.dtype)
         frozen(model.prior.log_odds(now.prior), params.first, order(chunk, draws), odds)
         state, entries, seen = model.observation.sweep(
             chunk, now.observation, odds, model.weights, model.rules, state, draws, self.inner
         )
-        return state, ModelSums(entries=entries, observation=seen)
+        xors = xor_sums(chunk, state.z, params.pairs, now.observation.group)
+        return state, FlipSums(ModelSums(entries=entries, observation=seen), xors)
 
     def _births(
         self, chunk: Chunk, state: RowState, params: AnchoredParams, draws: Draws
-    ) -> tuple[RowState, BirthSums | ModelSums]:
+    ) -> tuple[RowState, BirthSums | FlipSums]:
         """Births and deaths, or a first count; then who comes first in the order of the next step."""
         changed: list[Turned] = []
         if params.phase == Phase.COUNT:
@@ -204,7 +229,7 @@ class Anchored:
         return float(likelihood), float(cost)
 
     def update(
-        self, params: AnchoredParams, sums: BirthSums | ModelSums, draws: Draws
+        self, params: AnchoredParams, sums: BirthSums | FlipSums, draws: Draws
     ) -> tuple[AnchoredParams, Trace]:
         made = (
             self._reborn(params, sums, draws)
@@ -243,19 +268,38 @@ class Anchored:
             first=np.append(sums.first[keep], sums.place)[mixed],
             owner=np.append(np.full(len(keep), NOBODY), sums.owner.astype(np.int64))[mixed],
             mark=np.append(np.zeros(len(keep)), sums.mark)[mixed],
+            pairs=pairs_of(features, self.tried, draws.generator("pairs")),
         )
 
-    def _swept(self, params: AnchoredParams, sums: ModelSums, draws: Draws) -> AnchoredParams:
-        """Prevalences, dictionary, variances and mass given who has what."""
-        now, trace = self.fit.update(params.now, sums, draws)
+    def _swept(self, params: AnchoredParams, sums: FlipSums, draws: Draws) -> AnchoredParams:
+        """Pairs of features told anew; then prevalences, dictionary, variances, mass given who has what."""
+        before, model = self._told_anew(params, sums, draws)
+        now, trace = self.fit.update(before, model, draws)
         return replace(
             params,
             now=now,
             phase=np.asarray(int(Phase.BIRTHS)),
+            fresh=params.fresh + len(params.pairs),
             likelihood=np.asarray(trace["likelihood"]),
-            cost=sums.entries.cost.sum(),
+            cost=model.entries.cost.sum(),
             **nobody(len(now.ids)),
         )
+
+    def _told_anew(
+        self, params: AnchoredParams, sums: FlipSums, draws: Draws
+    ) -> tuple[ModelParams, ModelSums]:
+        """Parameters and sums after the pairs were tried; what came in place of a feature has a new id."""
+        now, model, (k, other) = params.now, sums.model, params.pairs.T
+        told = Told(model.entries.on, model.observation)
+        rng = draws.generator("xor")
+        told, taken = recombined(told, sums.xors, params.pairs, now.observation, 0.0, rng)
+        if not taken.any():
+            return now, model
+        new, none = k[taken], orphans(len(now.ids))
+        ids, parents = now.ids.copy(), none["parents"]
+        ids[new], parents[:, new] = params.fresh + np.flatnonzero(taken), now.ids[[k[taken], other[taken]]]
+        entries = replace(model.entries, on=told.on, second=told.on)
+        return replace(now, ids=ids, **none), ModelSums(entries, told.sums)
 
     def _check_size(self, features: int, params: AnchoredParams) -> None:
         """Refuse more features than were allowed, before the memory for them is asked for."""

@@ -30,7 +30,8 @@ class AnchoredParams:
 
     `first` (feature) is the place of the anchor in the order of the coming flips. A feature born in the
     last step begins in the row `owner` (feature) with the weight `mark`. Ids from `fresh` on were never
-    used. `scale` is that of newborns. `likelihood` and `cost` (of the weights) are those of the rows.
+    used. `pairs` of features are tried after the coming flips (xor.py).
+    `scale` is that of newborns. `likelihood` and `cost` (of the weights) are those of the rows.
     """
 
     now: ModelParams
@@ -42,6 +43,7 @@ class AnchoredParams:
     first: Array = dims("feature")
     owner: Array = dims("feature")
     mark: Array = dims("feature")
+    pairs: Array = dims("pair two")
 
 
 @struct
@@ -50,6 +52,14 @@ class AnchoredState:
 
     now: RowState
     start: Array = dims(reduce="min")
+
+
+@struct
+class FlipSums:
+    """After flips: the sums of the model, and those of the columns that the pairs would make."""
+
+    model: Any
+    xors: Any
 
 
 @struct
@@ -74,6 +84,7 @@ def nobody(features: int) -> dict[str, Any]:
         "first": np.full(features, np.inf),
         "owner": np.full(features, NOBODY),
         "mark": np.zeros(features),
+        "pairs": np.zeros((0, 2), np.int64),
     }
 
 

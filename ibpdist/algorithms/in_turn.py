@@ -25,8 +25,8 @@ from scipy.special import logit
 from ibpdist.algorithms._base import Trace
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.sequential import Chain
-from ibpdist.algorithms.settled import bare, gaussian_of, scaled, settled
-from ibpdist.algorithms.xor import Rows, recombined
+from ibpdist.algorithms.settled import bare, gaussian_of, gaussian_sums, resized, scaled, settled
+from ibpdist.algorithms.xor import Told, columns_of, pairs_of, recombined, xor_sums
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
@@ -34,6 +34,7 @@ from ibpdist.kernels.buffet import Law
 from ibpdist.model import Model
 from ibpdist.observations._base import RowState, Survey
 from ibpdist.observations.gaussian import Gaussian
+from ibpdist.structs import replace
 
 Float = NDArray[np.float64]
 EVERY = 512
@@ -176,9 +177,34 @@ class InTurn:
         z = np.ascontiguousarray(table.z[:, :size].T.astype(np.float64))
         noise = params.observation.noise
         x, cross = table.whole(data, z, noise, draws)
-        z, cross = recombined(Rows(x, noise, law), z, cross, self.tries, draws.generator("xor"))
         ids, blank = table.ids[:size].copy(), scaled(params, scale)
+        z, cross = tried(Chunk(0, 0, x), z, cross, blank, share, self.tries, draws.generator("xor"))
         return settled(self.model, data, blank, z, ids, draws, cross if data.observed is None else None)
+
+
+def tried(
+    data: Chunk,
+    z: Float,
+    cross: Float,
+    params: ModelParams,
+    share: float,
+    tries: int,
+    rng: np.random.Generator,
+) -> tuple[Float, Float]:
+    """z (feature, row) and z x after so many pairs of features were tried, one after the other; x has no
+    gaps, and the variances are those of `params`."""
+    one = np.zeros(data.x.shape[1], np.intp)
+    squares = np.einsum("nd,nd->d", data.x, data.x)
+    seen = replace(resized(params.observation, len(z)), group=one, squares=squares)
+    seen = replace(seen, basis=seen.basis[:1], spectrum=seen.spectrum[:1])
+    told = Told(z.sum(axis=1), gaussian_sums(data, one, z, cross))
+    for _ in range(tries):
+        pairs = pairs_of(len(z), 1, rng)
+        told, taken = recombined(told, xor_sums(data, z, pairs, one), pairs, seen, share, rng)
+        if taken.any():
+            z = z.copy()
+            z[pairs[:, 0]] = columns_of(z, pairs)
+    return z, told.sums.cross
 
 
 def in_turn(table: Table, data: Chunk, draws: Draws) -> None:

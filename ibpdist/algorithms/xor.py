@@ -1,67 +1,111 @@
 """Xor: a feature gives way to what tells it from another, z_k <- z_k xor z_l, in all rows at once.
 
-Rows in turn change one entry at a time. Where a feature is the union of two others, and two more take
+Flips change one entry at a time. Where a feature is the union of two others, and two more take
 away what rows with one of them have too much, every row is well explained and no single entry can change.
 Such ways to tell the same rows differ by a few steps of this kind.
 
 The pair is chosen without looking and the step undoes itself, so it is taken with the ratio of p(X, Z) after
-and before, dictionary and prevalences integrated out (vibp 1). Where features that no row has do not
-exist, a step that would leave such a feature is not taken.
+and before, dictionary and prevalences integrated out (vibp 1): a function of sums over the rows. Where
+features that no row has do not exist, a step that would leave such a feature is not taken.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-from ibpdist.kernels.buffet import Law, is_own
-from ibpdist.observations.rotation import Family, Rotation
+from ibpdist.data._base import Chunk
+from ibpdist.observations import dictionary
+from ibpdist.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.observations.rotation import Family
+from ibpdist.observations.tiles import tile_rows
+from ibpdist.structs import Array, dims, replace, struct
 
 Float = NDArray[np.float64]
+Pairs = NDArray[np.int64]
+
+
+@struct
+class XorSums:
+    """Of the columns that pairs of features would make: how many rows have them; by group of columns, how
+    many of the rows observed there have them and a feature, or two of them; and their products with x."""
+
+    on: Array = dims("pair")
+    gram: Array = dims("group pair feature")
+    among: Array = dims("group pair pair_")
+    cross: Array = dims("pair column")
 
 
 @dataclass(frozen=True)
-class Rows:
-    """x (row, column) without gaps, the noise of each column, and the law of who has what."""
+class Told:
+    """Who has what, in sums over the rows: `on` (feature), and those of the observation."""
 
-    x: Float
-    noise: Float
-    law: Law
+    on: Float
+    sums: GaussianSums
 
-    @cached_property
-    def squares(self) -> Float:
-        found: Float = np.einsum("nd,nd->d", self.x, self.x)
-        return found
+    def log_joint(self, params: GaussianParams, share: float) -> float:
+        """log p(X, Z) but for what does not depend on Z; given the variances and groups of `params`."""
+        rotated = dictionary.rotations(params, self.sums, Family.STRUCTURED)
+        fit = sum(r.evidence(params.noise[r.columns]) for r in rotated)
+        return float(fit + betaln(self.on + share, self.sums.rows - self.on + 1).sum())
 
-    def log_joint(self, z: Float, cross: Float) -> float:
-        """log p(X, Z) but for what does not depend on z (feature, row); `cross` is z x."""
-        gram = z @ z.T
-        on, scale = np.diagonal(gram), np.full(len(z), self.law.scale)
-        told = Rotation.of(slice(None), gram, cross, self.squares, scale, Family.STRUCTURED)
-        prior = betaln(on + self.law.share, self.law.rows - on + 1).sum()
-        return told.evidence(self.noise) + float(prior)
+    def with_column(self, k: int, xors: XorSums, pair: int) -> Told:
+        """With the column of a pair in place of feature k."""
+        on, gram, cross = self.on.copy(), self.sums.gram.copy(), self.sums.cross.copy()
+        on[k], cross[k] = xors.on[pair], xors.cross[pair]
+        gram[:, k] = gram[:, :, k] = xors.gram[:, pair]
+        gram[:, k, k] = xors.among[:, pair, pair]
+        return Told(on, replace(self.sums, gram=gram, cross=cross))
+
+
+def pairs_of(features: int, count: int, rng: np.random.Generator) -> Pairs:
+    """(pair, 2) so many pairs of places, none of which is in two."""
+    some = min(count, features // 2)
+    return rng.permutation(features)[: 2 * some].reshape(some, 2)
+
+
+def columns_of(z: NDArray[Any], pairs: Pairs) -> NDArray[Any]:
+    """(pair, row) z_k xor z_l."""
+    return np.asarray(np.abs(z[pairs[:, 0]] - z[pairs[:, 1]]))
+
+
+def xor_sums(chunk: Chunk, z: NDArray[Any], pairs: Pairs, group: NDArray[np.intp]) -> XorSums:
+    """Of the rows of a chunk, z (feature, row)."""
+    new, x = columns_of(z, pairs), chunk.x
+    first = np.unique(group, return_index=True)[1]
+    seen = np.ones((chunk.rows, 1)) if chunk.observed is None else chunk.observed[:, first]
+    size, cross = tile_rows(x.shape[1], x.dtype.itemsize), np.zeros((len(pairs), x.shape[1]))
+    for at in range(0, chunk.rows if len(pairs) else 0, size):
+        cross += new[:, at : at + size] @ x[at : at + size]
+    both = np.concatenate([z, new])
+    shared = np.array([[both @ (column[:, None] * seen) for column in new]], np.float64)
+    shared = shared.reshape(len(pairs), len(both), len(first)).transpose(2, 0, 1)
+    return XorSums(
+        on=new.sum(axis=1, dtype=np.float64),
+        gram=np.ascontiguousarray(shared[:, :, : len(z)]),
+        among=np.ascontiguousarray(shared[:, :, len(z) :]),
+        cross=cross,
+    )
 
 
 def recombined(
-    rows: Rows, z: Float, cross: Float, tries: int, rng: np.random.Generator
-) -> tuple[Float, Float]:
-    """z (feature, row) after so many tries, and z x, from what they were."""
-    if len(z) < 2 or not tries:
-        return z, cross
-    here = rows.log_joint(z, cross)
-    for _ in range(tries):
-        k, other = rng.choice(len(z), 2, replace=False)
-        coin = np.log(rng.random())
-        row = np.abs(z[k] - z[other])
-        if is_own(rows.law, row.sum()):
+    told: Told, xors: XorSums, pairs: Pairs, params: GaussianParams, share: float, rng: np.random.Generator
+) -> tuple[Told, NDArray[np.bool_]]:
+    """The sums after each pair was tried, and which of them were taken."""
+    taken, coins = np.zeros(len(pairs), np.bool_), np.log(rng.random(len(pairs)))
+    here = told.log_joint(params, share) if len(pairs) else 0.0
+    for pair, (k, _) in enumerate(pairs):
+        if xors.on[pair] + share == 0:
             continue
-        new, new_cross = z.copy(), cross.copy()
-        new[k], new_cross[k] = row, row @ rows.x
-        there = rows.log_joint(new, new_cross)
-        if coin < there - here:
-            z, cross, here = new, new_cross, there
-    return z, cross
+        new = told.with_column(k, xors, pair)
+        there = new.log_joint(params, share)
+        if coins[pair] < there - here:
+            told, here, taken[pair] = new, there, True
+            gram = xors.gram.copy()
+            gram[:, :, k] = xors.among[:, :, pair]
+            xors = replace(xors, gram=gram)
+    return told, taken

@@ -49,7 +49,7 @@ def test_score_equals_the_reference_term_by_term(mass: object) -> None:
     z = ON @ finite_log_on(params.tau) + (60 - ON) @ finite_log_off(params.tau)
     assert score["z prior"] == pytest.approx(z, rel=1e-12)
     assert score["prevalence"] == pytest.approx(-beta_kl(params.tau, alpha / 5), rel=1e-10)
-    expected = math.log(0.1 * alpha) - 0.1 * alpha if mass == "learn" else 0.0
+    expected = math.log(alpha) - alpha if mass == "learn" else 0.0
     assert score["mass"] == pytest.approx(expected)
     assert score["unused"] == 0.0
 
@@ -98,9 +98,9 @@ def test_learned_mass_is_the_joint_optimum(rows: int) -> None:
 
 
 def test_learned_mass_solves_its_equation() -> None:
-    """With tau fixed the best mass is (K + 1) / (0.1 - sum_k E log pi_k / K) (vibp 9.3 and the prior)."""
+    """With tau fixed the best mass is (K + 1) / (1 - sum_k E log pi_k / K) (vibp 9.3 and the prior)."""
     _, params, _ = solved("learn")
-    assert float(params.mass) == pytest.approx(6 / (0.1 - params.log_on.sum() / 5), rel=1e-9)
+    assert float(params.mass) == pytest.approx(6 / (1 - params.log_on.sum() / 5), rel=1e-9)
 
 
 @pytest.mark.parametrize("rows", [1, 1000, 4_000_000])
@@ -171,7 +171,7 @@ def test_draw_keeps_the_joint_law() -> None:
     prior, features, rows, repeats = BetaBernoulli("learn"), 3, 4, 6000
     before, after = np.empty((repeats, 3)), np.empty((repeats, 3))
     for i in range(repeats):
-        mass = rng.exponential(10)
+        mass = rng.exponential()
         start = replace(prior.init(features, rows), mass=np.asarray(mass))
         pi = np.exp(draw_beta(np.tile([mass / features, 1.0], (features, 1)), rng)[0])
         seen = sums(rng.binomial(rows, pi), rows)

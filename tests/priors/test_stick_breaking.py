@@ -76,7 +76,7 @@ def test_score_equals_the_reference_term_by_term(mass: object) -> None:
     assert score["sticks"] == pytest.approx(-beta_kl(params.tau, alpha), rel=1e-9)
     last = float(mean_prevalence(params.tau)[-1])
     assert score["tail"] == pytest.approx(-alpha * tail_rate(last, 60), rel=1e-11)
-    expected = math.log(0.1 * alpha) - 0.1 * alpha if mass == "learn" else 0.0
+    expected = math.log(alpha) - alpha if mass == "learn" else 0.0
     assert score["mass"] == pytest.approx(expected)
 
 

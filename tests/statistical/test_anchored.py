@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ibpdist.algorithms import anchored as module
-from ibpdist.algorithms import births
+from ibpdist.algorithms import births, xor
 from ibpdist.algorithms.anchored import Anchored
 from ibpdist.algorithms.anchors import Phase
 from ibpdist.data._base import Chunk
@@ -38,6 +38,7 @@ def scattered():
 
 FIXED = Infinite(noise=0.5, scale=1.5, mass=1.0)
 WEIGHTED = Infinite("normal", 0.5, 1.5, 1.0)
+SEVERAL = Infinite(noise=0.5, scale=1.5, mass=3.0)
 SYSTEMS = {
     "lg fixed": FIXED,
     "fa fixed": WEIGHTED,
@@ -45,6 +46,7 @@ SYSTEMS = {
     "fa": Infinite("normal"),
     "lg column noise": Infinite(noise="column"),
     "fa column noise": Infinite("normal", "column"),
+    "lg several": SEVERAL,
     "lg masked": Infinite(mask=scattered()),
     "fa masked column noise": Infinite("normal", "column", mask=scattered()),
 }
@@ -66,13 +68,15 @@ def test_sampler_in_short(name, monkeypatch):
 class TestAtLength:
     pytestmark = slow
 
-    @pytest.mark.parametrize("name", ["lg", "lg masked", "fa masked column noise"])
+    @pytest.mark.parametrize("name", ["lg", "lg several", "lg masked", "fa masked column noise"])
     def test_sampler(self, name, monkeypatch):
         said, size = worst(run(SYSTEMS[name], monkeypatch))
         assert size < PASS, said
 
     @pytest.mark.long
-    @pytest.mark.parametrize("name", sorted({*SYSTEMS} - {"lg", "lg masked", "fa masked column noise"}))
+    @pytest.mark.parametrize(
+        "name", sorted({*SYSTEMS} - {"lg", "lg several", "lg masked", "fa masked column noise"})
+    )
     def test_other_systems(self, name, monkeypatch):
         said, size = worst(run(SYSTEMS[name], monkeypatch))
         assert size < PASS, said
@@ -152,6 +156,23 @@ def free_anchors(monkeypatch):
     monkeypatch.setattr(module, "frozen", wrong)
 
 
+def forgetful_tries(monkeypatch):
+    """Pairs of features are tried without the prior of who has what."""
+    monkeypatch.setattr(xor, "betaln", lambda on, off: 0.0 * on)
+
+
+def tries_before_flips(monkeypatch):
+    """The sums of the columns that pairs would make are those of the rows before they flip."""
+    right = module.Anchored._flips
+
+    def wrong(self, chunk, state, params, draws):
+        made, sums = right(self, chunk, state, params, draws)
+        old = xor.xor_sums(chunk, state.z, params.pairs, params.now.observation.group)
+        return made, replace(sums, xors=old)
+
+    monkeypatch.setattr(module.Anchored, "_flips", wrong)
+
+
 WRONG = [
     (designated, FIXED, {"more": 1}),
     (no_anchors, FIXED, {"more": 1}),
@@ -160,6 +181,8 @@ WRONG = [
     (dropped_first, WEIGHTED, {"turns": 1}),
     (even_chances, FIXED, {"births": 1, "turns": 2}),
     (free_anchors, FIXED, {}),
+    (forgetful_tries, SEVERAL, {}),
+    (tries_before_flips, SEVERAL, {}),
 ]
 
 

@@ -5,7 +5,7 @@ dictionary, x). It alternates one step of the sampler with x drawn anew given th
 leave the joint law as it is, so any statistic has the same law at the end as at the start, and
 the mean of the differences over independent chains is zero within its standard error.
 
-The priors are those of the package: mass ~ Gamma(1, rate 0.1), and a learned variance v has
+The priors are those of the package: mass ~ Gamma(1, rate 1), and a learned variance v has
 the density of log v proportional to exp(-(log v + v0 / v)): v0 / v ~ Exponential(1).
 """
 
@@ -29,7 +29,7 @@ from ibpdist.structs import replace
 from ibpdist.weights.normal import Normal
 from ibpdist.weights.unit import Unit
 
-RATE, PSEUDO_NOISE = 0.1, 1e-3
+RATE, PSEUDO_NOISE = 1.0, 1e-3
 WEIGHTS = {"unit": Unit(), "normal": Normal()}
 
 

@@ -136,7 +136,7 @@ def pseudo_prior(variance: float, pseudo: float, value: float) -> float:
     return -pseudo / 2 * (log(variance) + value / variance)
 
 
-def mass_prior(mass: float, shape: float = 1.0, rate: float = 0.1) -> float:
+def mass_prior(mass: float, shape: float = 1.0, rate: float = 1.0) -> float:
     """log Gamma(mass; shape, rate)."""
     return shape * log(rate) - lgamma(shape) + (shape - 1) * log(mass) - rate * mass
 

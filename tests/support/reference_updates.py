@@ -231,7 +231,7 @@ def update_scale(state: State, scale: str = "one", pseudo: float = 0.0, value: f
 
 
 def mass_factor(
-    tau: Floats, rows: int, prior: str, tail: bool, shape: float = 1.0, rate: float = 0.1
+    tau: Floats, rows: int, prior: str, tail: bool, shape: float = 1.0, rate: float = 1.0
 ) -> tuple[float, float]:
     """(shape, rate) of the Gamma that is proportional to exp(bound) in the mass."""
     logs = float(sum(finite_log_on(tau)))
@@ -241,7 +241,7 @@ def mass_factor(
     return shape + len(tau), rate - logs + extra
 
 
-def update_mass(state: State, shape: float = 1.0, rate: float = 0.1) -> State:
+def update_mass(state: State, shape: float = 1.0, rate: float = 1.0) -> State:
     """The mode of that Gamma; shape 1 and rate 0 give the point estimates without a prior."""
     shape, rate = mass_factor(state.tau, len(state.x), state.prior, state.tail, shape, rate)
     return replace(state, mass=(shape - 1) / rate)
