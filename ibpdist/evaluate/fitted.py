@@ -10,6 +10,8 @@ import xarray as xr
 
 from ibpdist import catalog
 from ibpdist.data._base import Labels, Source
+from ibpdist.data.labels import as_labels
+from ibpdist.data.store import Dataset
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.averaged import predictors
 from ibpdist.evaluate.predict import Predictor, predictor
@@ -56,10 +58,11 @@ def source_of(data: object, columns: int, labels: Labels | None = None) -> Sourc
     """Whatever holds rows with the columns of the fit; labels, where both have some, must be the same."""
     from ibpdist.data.arrays import as_source
 
-    source = as_source(data)
+    source, file = as_source(data), name_of(data)
     if source.columns != columns:
         raise InputError(
             f"the data have {source.columns} columns, the fit has {columns}: give rows with the same columns",
+            file=file,
             kind="shape",
         )
     given = source.column_coords().get("column")
@@ -70,11 +73,17 @@ def source_of(data: object, columns: int, labels: Labels | None = None) -> Sourc
             reason = (
                 f"is {given[at]!s} where the fit has {labels[at]!s}: give the columns in the order of the fit"
             )
-            raise InputError(reason, column=at, kind="columns")
+            raise InputError(reason, file=file, column=at, kind="columns")
     return source
+
+
+def name_of(data: object) -> str | None:
+    """The path of data on disk; None for those in memory."""
+    path = data.path if isinstance(data, Dataset) else data
+    return str(path) if isinstance(path, str | Path) else None
 
 
 def labels_of(result: xr.DataTree) -> Labels | None:
     """Labels of the columns of a fit, if it has any."""
     coords = result["params"].coords
-    return np.asarray(coords["column"].values) if "column" in coords else None
+    return as_labels(coords["column"].values) if "column" in coords else None

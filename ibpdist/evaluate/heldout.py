@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.averaged import Averaged, Scores
 from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.exact import enumerable, exact
-from ibpdist.evaluate.fitted import Run, labels_of, predictors_of, result_of, source_of, spec_of
+from ibpdist.evaluate.fitted import Run, labels_of, name_of, predictors_of, result_of, source_of, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
 from ibpdist.evaluate.rownoise import EVEN, UNEVEN, RowNoise
 from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
@@ -253,7 +252,8 @@ def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
     split = as_split(spec.holdout)
     seen = split.train(source)
     if seen.fingerprint != result.attrs["fingerprint"]:
-        raise InputError("these are not the data of the fit: their fingerprints differ", file=spec.data)
+        reason = "these are not the data of the fit: their fingerprints differ; give those that were fitted"
+        raise InputError(reason, file=spec.data if data is None else name_of(data))
     if isinstance(split, HeldRows):
         rows = split.test(source)
         return rows, columns_visible("even", rows.columns)
@@ -266,9 +266,7 @@ def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
 
 
 def _name(result: xr.DataTree, data: object) -> str:
-    if data is None:
-        return spec_of(result).data
-    return str(data) if isinstance(data, str | Path) else "memory"
+    return spec_of(result).data if data is None else name_of(data) or "memory"
 
 
 def _observed(chunk: Chunk) -> Mask:
