@@ -1,6 +1,7 @@
 """Text tables: every accepted form gives the same numbers, and the fast way gives those of the slow one."""
 
 import math
+import zlib
 
 import numpy as np
 import pytest
@@ -148,6 +149,38 @@ def test_other_delimiters_on_request(tmp_path, delimiter):
     x = matrix(5, missing=2)
     write_csv(tmp_path / "a.csv", x, delimiter=delimiter, header=list("abcdefg"))
     np.testing.assert_array_equal(read(CsvTable(tmp_path / "a.csv", delimiter=delimiter)), x)
+
+
+def test_a_tab_may_be_written_as_messages_show_it(tmp_path):
+    assert read(table(tmp_path, "a\tb\n1\t2\n", delimiter=r"\t")).tolist() == [[1, 2]]
+    with pytest.raises(InputError, match=r"pass --delimiter '\\t'"):
+        table(tmp_path, "a\tb\n1\t2\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('1,2\n"3,4\n', r"row 1: .*\(line 2; rows are counted from 0\)$"),
+        ('a,b\n1,2\n"3,4\n', r"row 1: .*\(line 3; rows are counted from 0\)$"),
+        ('a,b\n"x\ny",2\n', r"row 0: .*take line breaks out of cells.*\(line 2; rows are counted from 0\)$"),
+        ('a,b\n1,2\n3,4\n5,6\n7,"8\n', r"row 3: .*\(line 5; rows are counted from 0\)$"),
+        ('"a,b\n1,2\n', r"^a\.csv: '\"a,b': has quotes that do not match.*\(line 1\)$"),
+        ('1,2\n"3"x,4\n', r"row 1: .*write a quote inside a cell twice"),
+    ],
+)
+def test_bad_quotes_are_found_in_their_row_with_a_way_out(tmp_path, text, place):
+    with pytest.raises(InputError, match=place):
+        read(table(tmp_path, text))
+
+
+def test_a_file_cut_short_names_the_last_line_that_was_read(tmp_path):
+    write_csv(tmp_path / "x.csv.gz", matrix(9000, 3), header=list("abc"))
+    whole = (tmp_path / "x.csv.gz").read_bytes()
+    (tmp_path / "x.csv.gz").write_bytes(whole[: len(whole) // 2])
+    left = zlib.decompressobj(31).decompress(whole[: len(whole) // 2]).count(b"\n")
+    assert left > 1000
+    with pytest.raises(InputError, match=f"cut short after line {left}:"):
+        read(CsvTable(tmp_path / "x.csv.gz"))
 
 
 def test_covariates_keep_their_first_type(tmp_path):

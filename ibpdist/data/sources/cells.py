@@ -24,16 +24,17 @@ _INFINITE = frozenset({"inf", "infinity", "+inf", "-inf", "+infinity", "-infinit
 
 @dataclass(frozen=True)
 class Where:
-    """A row of a text file: its number from 0 and its line from 1."""
+    """A row of a text file: its number from 0, None where that is not known, and its line from 1."""
 
     file: str
-    row: int
+    row: int | None
     line: int
 
     def error(
         self, reason: str, *, column: str | int | None = None, value: str | None = None, kind: str = "format"
     ) -> InputError:
-        text = f"{reason} (line {self.line}; rows are counted from 0)"
+        counted = "" if self.row is None else "; rows are counted from 0"
+        text = f"{reason} (line {self.line}{counted})"
         return InputError(text, file=self.file, row=self.row, column=column, value=value, kind=kind)
 
 

@@ -9,6 +9,9 @@ from ibpdist.data.sources.cells import DELIMITERS, Where, is_missing, is_number
 from ibpdist.data.sources.lines import Lines, split
 from ibpdist.errors import InputError, UsageError
 
+_ESCAPES = {r"\t": "\t"}
+"""What is typed for a character that a shell does not pass on, and that our messages show so."""
+
 
 @dataclass(frozen=True)
 class Head:
@@ -34,23 +37,24 @@ def read_head(
     first = lines.first(3)
     if not any(line.strip() for line in first):
         raise InputError("is empty", file=lines.name, kind="empty")
-    cut = _by_name(lines.name) if delimiter is None else delimiter
+    cut = _by_name(lines.name) if delimiter is None else _ESCAPES.get(delimiter, delimiter)
     if len(cut) != 1 or cut in '"\r\n':
         raise UsageError(f"delimiter is {cut!r}: expected one character")
-    table = [split(line, cut, Where(lines.name, i, i + 1)) for i, line in enumerate(first)]
-    _refuse_other_delimiter(lines.name, table[0], cut)
+    top = split(first[0], cut, Where(lines.name, None, 1))
+    _refuse_other_delimiter(lines.name, top, cut)
     notes: list[str] = []
-    named = _has_header(table[0]) if header is None else header
-    names = tuple(cell.strip() for cell in table[0]) if named else ()
-    body = table[1:] if named else table
+    named = _has_header(top) if header is None else header
+    names = tuple(cell.strip() for cell in top) if named else ()
+    rest = [split(line, cut, Where(lines.name, i - named, i + 1)) for i, line in enumerate(first[1:], 1)]
+    body = rest if named else [top, *rest]
     if named:
         _refuse_bad_names(lines.name, names)
     labels = _label_column(lines.name, label_column, names, body, notes)
-    beside = tuple(_find(lines.name, covariate, names, len(table[0])) for covariate in covariates)
-    values = tuple(at for at in range(len(table[0])) if at not in labels and at not in beside)
+    beside = tuple(_find(lines.name, covariate, names, len(top)) for covariate in covariates)
+    values = tuple(at for at in range(len(top)) if at not in labels and at not in beside)
     if not values:
         raise InputError("has no columns of values", file=lines.name, kind="empty")
-    return Head(cut, len(table[0]), names, labels, beside, values, tuple(notes))
+    return Head(cut, len(top), names, labels, beside, values, tuple(notes))
 
 
 def _by_name(name: str) -> str:

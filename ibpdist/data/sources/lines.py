@@ -16,6 +16,7 @@ from ibpdist.data.sources.cells import Where
 from ibpdist.errors import InputError
 
 LINE_LIMIT = 256 << 20
+_QUOTES = "close each in its own line, take line breaks out of cells, and write a quote inside a cell twice"
 
 
 class Lines:
@@ -29,20 +30,26 @@ class Lines:
         """Lists of at most `size` lines with their line ends, without the first `skip` lines."""
         with self._open() as binary:
             text = io.TextIOWrapper(binary, encoding="utf-8-sig", newline=None)
-            lines = iter(lambda: text.readline(LINE_LIMIT), "")
-            number = 0
+            read = 0
+
+            def each() -> Iterator[str]:
+                nonlocal read
+                while line := text.readline(LINE_LIMIT):
+                    read += 1
+                    yield line
+
+            lines = each()
             try:
                 for _ in islice(lines, skip):
-                    number += 1
+                    pass
                 while group := list(islice(lines, size)):
-                    self._refuse_odd(group, number)
-                    number += len(group)
+                    self._refuse_odd(group, read - len(group))
                     yield group
             except UnicodeDecodeError:
                 raise self._undecodable() from None
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise InputError(
-                    f"is damaged or cut short after line {number}: {error}", file=self.name, kind="format"
+                    f"is damaged or cut short after line {read}: {error}", file=self.name, kind="format"
                 ) from None
 
     def first(self, count: int) -> list[str]:
@@ -94,4 +101,4 @@ def split(line: str, delimiter: str, where: Where) -> list[str]:
     try:
         return next(csv.reader([bare], delimiter=delimiter, strict=True))
     except csv.Error as error:
-        raise where.error(f"has quotes that do not match: {error}", value=bare[:80]) from None
+        raise where.error(f"has quotes that do not match ({error}): {_QUOTES}", value=bare[:80]) from None
