@@ -64,7 +64,10 @@ def refuse_existing(target: Path, overwrite: bool, marker: str) -> None:
     if not overwrite:
         raise OutputInUse(f"{target}: exists already: choose another name or {OVERWRITE}")
     if not (target / marker).exists():
-        raise OutputInUse(f"{target}: is not a dataset and is not overwritten: remove it first")
+        raise OutputInUse(
+            f"{target}: is not of the kind that replaces it ({marker} is missing) and is not overwritten:"
+            " choose another name or remove it first"
+        )
 
 
 @contextmanager

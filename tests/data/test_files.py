@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 from ibpdist.data.append import append
-from ibpdist.data.files import file_sum, publish, restore_retired, staged, stored_files, write_durably
+from ibpdist.data.files import (
+    file_sum,
+    publish,
+    refuse_existing,
+    restore_retired,
+    staged,
+    stored_files,
+    write_durably,
+)
 from ibpdist.data.store import create, open_dataset
 from ibpdist.errors import OutputInUse, StorageError
 from tests.support.matrices import listing, matrix, stored, values
@@ -43,6 +51,15 @@ def test_what_appeared_in_the_meantime_is_not_replaced(tmp_path):
             publish(staging, tmp_path / "a", overwrite=False)
     assert (tmp_path / "a/file").read_bytes() == b"old"
     assert listing(tmp_path) == {"a"}
+
+
+def test_a_dataset_in_the_place_of_something_else_is_not_called_none(tmp_path):
+    data = stored(tmp_path / "a.zarr", matrix())
+    with pytest.raises(OutputInUse) as caught:
+        refuse_existing(data.path, True, "z/zarr.json")
+    assert "is not a dataset" not in str(caught.value)
+    assert "is not of the kind that replaces it (z/zarr.json is missing)" in str(caught.value)
+    refuse_existing(data.path, True, "x/manifest.json")
 
 
 def test_a_second_writer_is_told(tmp_path):

@@ -205,7 +205,9 @@ def test_only_a_dataset_is_ever_overwritten(tmp_path):
     precious = tmp_path / "thesis"
     precious.mkdir()
     (precious / "chapter").write_text("words")
-    with pytest.raises(OutputInUse, match="not a dataset and is not overwritten"):
+    with pytest.raises(
+        OutputInUse, match=r"is not of the kind that replaces it \(x/manifest\.json is missing\)"
+    ):
         stored(precious, matrix(), overwrite=True)
     assert (precious / "chapter").read_text() == "words"
 
