@@ -34,6 +34,12 @@ class Outline:
     column_coords: Mapping[str, Labels]
     attributes: Mapping[str, Any]
 
+    @property
+    def names(self) -> list[object] | None:
+        """What errors call the columns; None for their numbers."""
+        held = self.column_coords.get("column")
+        return None if held is None else list(held)
+
 
 def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
     """Write metadata, coordinates of the columns, summaries, attributes and manifest; the fingerprint."""

@@ -78,8 +78,7 @@ def ingest(
         writer = _written(table, staging, target, outline, transform, progress)
         with files.storage_errors(target):
             files.publish(staging, target, overwrite)
-    names = outline.column_coords.get("column")
-    notes = (*table.notes, *warnings_of(writer.summary, None if names is None else list(names)))
+    notes = (*table.notes, *warnings_of(writer.summary, outline.names))
     size, seconds = (writer.rows, outline.columns, kind.name), time.monotonic() - begun
     return IngestReport(*size, writer.missing, writer.fingerprint, notes, seconds)
 
@@ -96,7 +95,7 @@ def _written(
         if values is not None:
             writer.put(f"transform_{name}", ["column"], values)
     for block in _read(table, outline.chunk_rows):
-        x = transform.apply(block.x, start=writer.rows, file=table.name)
+        x = transform.apply(block.x, start=writer.rows, file=table.name, columns=outline.names)
         writer.append(x, row_coords=block.row_coords)
         if progress:
             progress(writer.rows, table.rows)
@@ -110,8 +109,9 @@ def _transform(table: Table, outline: Outline, *, log1p: bool, center: bool, sca
         return first
     summary, row = empty_summary(outline.columns), 0
     for block in _read(table, outline.chunk_rows):
-        values = checked(block.x, np.dtype(np.float64), start=row, file=table.name)
-        summary = summary.add(first.apply(values, start=row, file=table.name))
+        place: Mapping[str, Any] = {"start": row, "file": table.name, "columns": outline.names}
+        values = checked(block.x, np.dtype(np.float64), **place)
+        summary = summary.add(first.apply(values, **place))
         row += len(values)
     return fitted(summary.table(), log1p=log1p, center=center, scale=scale)
 

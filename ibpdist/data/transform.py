@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +29,20 @@ class Transform:
     def is_identity(self) -> bool:
         return not self.log1p and self.center is None and self.scale is None
 
-    def apply(self, x: NDArray[Any], *, start: int = 0, file: str | None = None) -> NDArray[Any]:
+    def apply(
+        self,
+        x: NDArray[Any],
+        *,
+        start: int = 0,
+        file: str | None = None,
+        columns: Sequence[object] | None = None,
+    ) -> NDArray[Any]:
         """Transformed rows (row, column), in float64 unless there is nothing to do."""
         if self.is_identity:
             return x
         made = x.astype(np.float64)
         if self.log1p:
-            _refuse_negative(made, start, file)
+            _refuse_negative(made, start, file, columns)
             made = np.log1p(made)
         if self.center is not None:
             made = made - self.center
@@ -71,7 +78,9 @@ def transform_of(data: Dataset) -> Transform:
     return Transform(bool(done.get("log1p")), held.get("center"), held.get("scale"))
 
 
-def _refuse_negative(x: NDArray[np.float64], start: int, file: str | None) -> None:
+def _refuse_negative(
+    x: NDArray[np.float64], start: int, file: str | None, columns: Sequence[object] | None
+) -> None:
     with np.errstate(invalid="ignore"):
         negative = x < 0
     if negative.any():
@@ -80,7 +89,7 @@ def _refuse_negative(x: NDArray[np.float64], start: int, file: str | None) -> No
             "is negative: log1p is for counts, leave it out",
             file=file,
             row=start + row,
-            column=column,
+            column=column if columns is None else str(columns[column]),
             value=str(x[row, column]),
             kind="log1p",
         )

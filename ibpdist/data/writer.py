@@ -161,7 +161,7 @@ class StoreWriter:
             outline.dtype,
             start=self.rows,
             file=outline.source or None,
-            columns=list(outline.column_coords["column"]) if "column" in outline.column_coords else None,
+            columns=outline.names,
         )
         if observed is not None:
             values = np.where(observed, values, outline.dtype.type(np.nan))

@@ -203,6 +203,20 @@ def test_log1p_is_for_counts(tmp_path):
     assert listing(tmp_path) == set()
 
 
+@pytest.mark.parametrize("asked", [{}, {"scale": True}, {"center": True}, {"log1p": True}])
+def test_a_bad_cell_is_named_by_its_column_whatever_is_asked(tmp_path, asked):
+    frame = pd.DataFrame(np.abs(matrix(20)), columns=NAMES)
+    with pytest.raises(InputError, match="row 17, column b: 'inf': is infinite"):
+        ingest(frame.assign(b=[1.0] * 17 + [np.inf] * 3), tmp_path / "a.zarr", **asked)
+
+
+@pytest.mark.parametrize("asked", [{}, {"scale": True}])
+def test_a_negative_cell_is_named_by_its_column(tmp_path, asked):
+    frame = pd.DataFrame(-np.abs(matrix(20)), columns=NAMES)
+    with pytest.raises(InputError, match=r"row 0, column a: .* is negative"):
+        ingest(frame, tmp_path / "a.zarr", log1p=True, **asked)
+
+
 def test_progress_counts_rows(tmp_path):
     told = []
     ingest(matrix(50), tmp_path / "a.zarr", chunk_rows=16, progress=lambda *at: told.append(at))
