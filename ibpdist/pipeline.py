@@ -21,6 +21,7 @@ from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import InputError, StorageError, UsageError
+from ibpdist.evaluate import units
 from ibpdist.runs import provenance, result
 from ibpdist.runs import restarts as starts
 from ibpdist.runs.bench import bench_of
@@ -336,12 +337,14 @@ def _is_path(data: Data) -> bool:
 
 
 def _store(source: Source, path: Path) -> None:
-    """Write a source in memory to a store with the same chunks."""
+    """Write a source in memory to a store with the same chunks, and what it says of its rows and units."""
     start, stop = source.bounds(0)
-    labels = source.column_coords()
-    with create(
-        path, columns=source.columns, dtype=source.dtype, chunk_rows=stop - start, column_coords=labels
-    ) as writer:
+    done = units.done_to(source)
+    said = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})
+    options: dict[str, Any] = {"dtype": source.dtype, "chunk_rows": stop - start, "attributes": said}
+    with create(path, columns=source.columns, column_coords=source.column_coords(), **options) as writer:
+        for name, values in units.numbers(done).items():
+            writer.put(f"transform_{name}", ["column"], values)
         for index in range(source.chunks):
             chunk = source.read(index)
             writer.append(chunk.x, chunk.observed, source.row_coords(index))

@@ -15,6 +15,7 @@ from ibpdist.data.store import Dataset
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.averaged import predictors
 from ibpdist.evaluate.predict import Predictor, predictor
+from ibpdist.evaluate.units import in_units_of
 
 if TYPE_CHECKING:
     from ibpdist.spec import FitSpec
@@ -52,6 +53,12 @@ def predictors_of(result: xr.DataTree) -> list[Predictor]:
     if "draws" not in result.children:
         return [predictor_of(result)]
     return predictors(result, catalog.find(str(result.attrs["system"])).weights)
+
+
+def rows_for(result: xr.DataTree, data: object) -> Source:
+    """Whatever holds rows with the columns of a fit, in the units of the fit."""
+    source = source_of(data, int(result["params"].sizes["column"]), labels_of(result))
+    return in_units_of(result, source, name_of(data))
 
 
 def source_of(data: object, columns: int, labels: Labels | None = None) -> Source:

@@ -22,7 +22,7 @@ from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.averaged import Averaged, Scores
 from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.exact import enumerable, exact
-from ibpdist.evaluate.fitted import Run, labels_of, name_of, predictors_of, result_of, source_of, spec_of
+from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
 from ibpdist.evaluate.rownoise import EVEN, UNEVEN, RowNoise
 from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
@@ -96,7 +96,8 @@ def evaluate(
     """Score a fit on new rows, or without `data` on the cells held out from it.
 
     `visible` is "even", "odd", one flag a column, or "fitted" when `data` are those of the fit:
-    then the cells that it saw. The result has, by `estimate`, the score in nats per hidden
+    then the cells that it saw. Data that were ingested raw, and arrays, are centred and scaled as those of
+    the fit were, and scores are in its units. The result has, by `estimate`, the score in nats per hidden
     cell, its Monte Carlo error (zero when patterns are enumerated), and the same for each row.
     With `uneven` rows may be noisier than others (rownoise.py); unless told otherwise they may where
     features have weights. `workers` are threads. `summary` puts a score in words. A `run` on disk keeps
@@ -108,7 +109,7 @@ def evaluate(
     if data is None or (isinstance(visible, str) and visible == "fitted"):
         source, protocol = _own_rows(result, data)
     else:
-        source = source_of(data, columns, labels_of(result))
+        source = rows_for(result, data)
         protocol = columns_visible(visible, columns)
     threads = threads_for(source, workers, serial, scheduler)
     plan = Sampling(chains, draws, seed)
@@ -247,8 +248,7 @@ def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
         raise UsageError("the fit saw every cell, so none is held out; give new rows, or fit with a holdout")
     if data is None and spec.data == "memory":
         raise UsageError("the fit was in memory, so its data are not kept: pass them with visible='fitted'")
-    columns = int(result["params"].sizes["column"])
-    source = source_of(spec.data if data is None else data, columns, labels_of(result))
+    source = rows_for(result, spec.data if data is None else data)
     split = as_split(spec.holdout)
     seen = split.train(source)
     if seen.fingerprint != result.attrs["fingerprint"]:

@@ -25,7 +25,7 @@ from ibpdist.data.codec import zarr_codecs
 from ibpdist.data.labels import RowLabels
 from ibpdist.draws import Draws
 from ibpdist.evaluate.chunks import over_chunks, threads_for
-from ibpdist.evaluate.fitted import Run, labels_of, result_of, source_of, spec_of
+from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
 from ibpdist.observations._base import RowState
 from ibpdist.progress import Count
 from ibpdist.structs import replace
@@ -105,11 +105,12 @@ def transform(
 ) -> xr.Dataset:
     """z (row, feature) of new rows (E z, or the share of draws), and w where rows have weights.
 
+    Data that were ingested raw, and arrays, are centred and scaled as those of the fit were.
     Features are those of the result, in its order. With `out` they are written to a Zarr store,
     chunk by chunk, and read from there when they are used. `workers` are threads.
     """
     result = result_of(run)
-    source = source_of(data, int(result["params"].sizes["column"]), labels_of(result))
+    source = rows_for(result, data)
     inference, attrs = inference_of(result, tolerance), _attributes(result, source)
     threads = threads_for(source, workers, serial, scheduler)
     parts = over_chunks(lambda index: inference.rows(source, index), source.chunks, threads)

@@ -3,6 +3,7 @@
     DIR/params/NAME.csv   one file for each array of the parameters
     DIR/params/scalars.csv
     DIR/diagnosis/...     the same of the diagnosis, where there is one
+    DIR/transform/...     by what columns were centred and scaled, where they were
     DIR/rows/NAME.csv     a line for each row of the data, read and written chunk by chunk
     DIR/trace.csv         a line for each step, a column for each term
 
@@ -46,7 +47,7 @@ def export(
 
 
 def _write_all(result: xr.DataTree, into: Path, progress: Count | None) -> None:
-    for group in ("params", "diagnosis"):
+    for group in ("params", "diagnosis", "transform"):
         if group in result.children:
             _write_group(into / group, result[group].to_dataset())
     _write(into / "trace.csv", _trace(result["trace"].to_dataset()))
@@ -55,7 +56,8 @@ def _write_all(result: xr.DataTree, into: Path, progress: Count | None) -> None:
 
 
 def _write_group(into: Path, group: xr.Dataset) -> None:
-    _write(into / "scalars.csv", _scalars(group))
+    if any(not values.ndim for values in group.data_vars.values()):
+        _write(into / "scalars.csv", _scalars(group))
     for name, values in group.data_vars.items():
         if values.ndim:
             _write(into / f"{name}.csv", _lines(values))

@@ -5,6 +5,8 @@
     /trace     terms of the bound by name (step)
     /diagnosis what to think of the features: what they explain, which are barely used or look like one
     /heldout   scores that `evaluate` has put into the run, dims (evaluation, estimate)
+    /transform `center` and `scale` (column) where the data were ingested with them: the fit sees
+               (x - center) / scale, or (log(1 + x) - center) / scale, and /params has its units
     /state     the parameters as the algorithm keeps them, to start again from or to transform with
 
 Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped, and the
@@ -34,6 +36,7 @@ from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.engine.tree import TreeSum
 from ibpdist.errors import StorageError
+from ibpdist.evaluate import units
 from ibpdist.evaluate.diagnosis import Moments, diagnose
 from ibpdist.runs import records, scores, sealed
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
@@ -179,14 +182,14 @@ def params_of(result: xr.DataTree) -> Params:
 def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.DataTree:
     params = ending.last.params
     described: Named = algorithm.describe(params)
-    labels = _along("column", source.column_coords())
-    made = xr.DataTree(
-        children={
-            "params": xr.DataTree(xr.Dataset(described, labels)),
-            "trace": xr.DataTree(trace(ending.trace)),
-            "state": xr.DataTree(_packed(algorithm.final(params))),
-        }
-    )
+    labels, done = _along("column", source.column_coords()), units.done_to(source)
+    groups = {
+        "params": xr.Dataset(described, labels),
+        "trace": trace(ending.trace),
+        "state": _packed(algorithm.final(params)),
+        **units.described(done, labels),
+    }
+    made = xr.DataTree(children={name: xr.DataTree(group) for name, group in groups.items()})
     objective = float(ending.last.trace["objective"])
     made.attrs = {
         **ending.attributes,
@@ -194,6 +197,7 @@ def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.Dat
         "objective": objective,
         "stop": ending.stop.word,
         "stopped": ending.stop.reason,
+        units.ATTRIBUTE: json.dumps(done.attributes()),
         "moves": algorithm.agenda.names if isinstance(algorithm, Search) else [],
     }
     return made
