@@ -14,6 +14,7 @@ from ibpdist import catalog
 from ibpdist.algorithms._base import Params
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
+from ibpdist.data.outputs import refuse_place
 from ibpdist.data.writer import create
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
@@ -100,6 +101,8 @@ def fit(
     if isinstance(start, str) and start in catalog.STARTS:
         settings, start = settings | {"start": start}, None
     spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
+    if run is not None:
+        refuse_place(run, data, start)
     source = as_source(data)
     job = job_of(spec, source)
     first = None if start is None else _parameters(start, job)

@@ -540,6 +540,30 @@ def test_export_writes_every_array_with_labels(made: Path, tmp_path: Path) -> No
     assert "exists" in fails(6, "export", made / "run", tmp_path / "csv")
 
 
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_no_output_goes_into_a_store(made: Path, tmp_path: Path, overwrite: list[str]) -> None:
+    works("synth", "images", tmp_path / "new.zarr", "--rows", 40)
+    inside = tmp_path / "new.zarr/out"
+    said = f"{inside}: lies inside the store new.zarr: choose a place outside it"
+    system = ["--system", "lg-vi-finite", "-K", 3]
+    assert fails(2, "fit", tmp_path / "new.zarr", inside, *system, *overwrite) == said
+    assert fails(2, "fit", made / "images.zarr", inside, *system, *overwrite) == said
+    assert fails(2, "transform", made / "run", tmp_path / "new.zarr", inside, *overwrite) == said
+    assert fails(2, "export", made / "run", inside, *overwrite) == said
+    assert "no problems" in works("verify", tmp_path / "new.zarr")
+    result = made / "run/result.zarr"
+    assert "the store result.zarr" in fails(2, "export", made / "run", result / "csv", *overwrite)
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_a_file_where_a_run_is_to_be_is_in_use(made: Path, tmp_path: Path, overwrite: list[str]) -> None:
+    (tmp_path / "run").write_text("mine")
+    options = ["--system", "lg-vi-finite", "-K", 3, *overwrite]
+    said = fails(6, "fit", made / "images.zarr", tmp_path / "run", *options)
+    assert said == f"{tmp_path / 'run'}: exists and is a file; choose another place"
+    assert (tmp_path / "run").read_text() == "mine"
+
+
 @pytest.mark.parametrize("command", ["show", "resume", "verify", "evaluate"])
 def test_what_is_no_run_is_refused(command: str, tmp_path: Path) -> None:
     assert str(tmp_path / "none") in fails(4, command, tmp_path / "none")

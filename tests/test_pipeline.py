@@ -267,6 +267,13 @@ class TestOverwrite:
             fit(source, run=tmp_path / "run", seed=2, steps=3)
         assert_same(first, ibp.open_result(tmp_path / "run"))
 
+    def test_data_within_it_are_kept(self, tmp_path, source):
+        fit(source, run=tmp_path / "run", steps=3)
+        before = verify(tmp_path / "run")
+        with pytest.raises(UsageError, match=r"run: holds the input .*data\.zarr: choose another place"):
+            fit(tmp_path / "run" / "data.zarr", run=tmp_path / "run", overwrite=True)
+        assert verify(tmp_path / "run") == before == []
+
     def test_unless_it_may_be_overwritten(self, tmp_path, source):
         fit(source, run=tmp_path / "run", steps=3)
         second = fit(source, run=tmp_path / "run", seed=2, steps=3, overwrite=True)

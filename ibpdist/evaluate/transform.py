@@ -23,6 +23,7 @@ from ibpdist.data import files, zarrs
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.data.labels import RowLabels
+from ibpdist.data.outputs import refuse_place
 from ibpdist.draws import Draws
 from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
@@ -109,6 +110,8 @@ def transform(
     Features are those of the result, in its order. With `out` they are written to a Zarr store,
     chunk by chunk, and read from there when they are used. `workers` are threads.
     """
+    if out is not None:
+        refuse_place(out, run, data)
     result = result_of(run)
     source = rows_for(result, data)
     inference, attrs = inference_of(result, tolerance), _attributes(result, source)

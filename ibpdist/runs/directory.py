@@ -55,6 +55,8 @@ class RunDirectory:
         new = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise OutputInUse(f"{path}: exists and is a file; choose another place") from None
         except OSError as error:
             raise records.storage_error(path, error) from error
         lock = Lock(path / "lock")

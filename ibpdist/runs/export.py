@@ -23,6 +23,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.data.files import publish, refuse_existing, staged, storage_errors
+from ibpdist.data.outputs import refuse_place
 from ibpdist.progress import Count
 from ibpdist.runs.result import open_result
 
@@ -36,6 +37,7 @@ def export(
     run: str | Path, directory: str | Path, *, overwrite: bool = False, progress: Count | None = None
 ) -> list[Path]:
     """Write the result of a run as CSV files into a new directory; their paths."""
+    refuse_place(directory, run)
     result, target = open_result(run), Path(directory)
     refuse_existing(target, overwrite, MARKER)
     with storage_errors(target):

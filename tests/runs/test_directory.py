@@ -81,9 +81,11 @@ def test_an_empty_folder_is_fine(tmp_path):
 
 def test_a_file_in_the_way(tmp_path):
     (tmp_path / "run").write_text("")
-    with pytest.raises(StorageError, match="run"):
+    with pytest.raises(OutputInUse, match="run: exists and is a file; choose another place"):
         create(tmp_path / "run")
     assert (tmp_path / "run").read_text() == ""
+    with pytest.raises(StorageError, match="Not a directory"):
+        create(tmp_path / "run" / "run")
 
 
 def test_what_fails_while_it_is_made_leaves_nothing(tmp_path):
