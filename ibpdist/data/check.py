@@ -14,6 +14,7 @@ EXACT = 2**53
 # Squares of larger values overflow in float32 inside a product; in float64 their fourth powers do,
 # which a fit meets as squares of sums of products.
 LIMITS = {"float32": 1e18, "float64": 1e60}
+_INEXACT = "is an integer beyond 2^53, which no float holds exactly: rescale it"
 _SMALL = frozenset(
     np.dtype(name) for name in ("bool", "int8", "uint8", "int16", "uint16", "float16", "float32")
 )
@@ -59,6 +60,12 @@ def refuse_shape(shape: Sequence[int], *, file: str | None) -> None:
             kind="shape",
         )
     for size, name in zip(shape, ("rows", "columns"), strict=True):
+        if np.isnan(size):
+            raise InputError(
+                f"has an unknown number of {name}: call compute_chunk_sizes() of the Dask array first",
+                file=file,
+                kind="shape",
+            )
         if size == 0:
             raise InputError(f"has no {name}", file=file, kind="empty")
 
@@ -77,9 +84,8 @@ def checked(
     """
     refuse_kind(x.dtype, file=file)
     place = _Place(x, start, file, columns)
-    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:
-        wide = (x > EXACT) | (x < -EXACT) if x.dtype.kind == "i" else x > EXACT
-        place.refuse(wide, "is an integer beyond 2^53, which no float holds exactly: rescale it", "precision")
+    if x.dtype.kind in "iu":
+        place.refuse(inexact(x), _INEXACT, "precision")
     with np.errstate(over="ignore"):
         values = np.ascontiguousarray(x, dtype=dtype)
     low, high = values.min(initial=0), values.max(initial=0)
@@ -91,6 +97,26 @@ def checked(
     if low <= -limit or high >= limit:
         _refuse_large(place, values, limit)
     return values
+
+
+def inexact(x: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values, of any shape, are integers that no float holds."""
+    if x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
+        return np.zeros(x.shape, np.bool_)
+    beyond: NDArray[np.bool_] = x > EXACT
+    return beyond | (x < -EXACT) if x.dtype.kind == "i" else beyond
+
+
+def refuse_inexact(
+    x: NDArray[Any],
+    which: NDArray[np.bool_],
+    *,
+    start: int = 0,
+    file: str | None = None,
+    columns: Sequence[object] | None = None,
+) -> None:
+    """InputError when there are any of `which` (row, column) among values on their way to floats."""
+    _Place(x, start, file, columns).refuse(which, _INEXACT, "precision")
 
 
 def _refuse_large(place: _Place, values: NDArray[Any], limit: float) -> None:

@@ -123,7 +123,7 @@ def test_rows_come_first_whatever_the_order_of_named_dims():
     array = xr.DataArray(matrix(20, 3), dims=["row", "column"])
     assert ArrayData(array.T).fingerprint == ArrayData(array).fingerprint
     assert ArrayData(array.to_dataset(name="x")).fingerprint == ArrayData(array).fingerprint
-    with pytest.raises(InputError, match="without a variable x"):
+    with pytest.raises(InputError, match=r"without a variable x \(it has y\): choose one with key"):
         ArrayData(array.to_dataset(name="y"))
 
 
@@ -156,6 +156,32 @@ def test_what_is_no_matrix_of_numbers_is_refused(thing, said):
     with pytest.raises(InputError, match=said) as caught:
         ArrayData(thing)
     assert caught.value.code == 3
+
+
+def test_a_dask_array_of_unknown_length_is_refused_with_a_way_out(tmp_path):
+    x = dask.array.from_array(matrix(20), chunks=(7, 4))
+    unknown = x[x[:, 0] > 0]
+    for thing in (unknown, xr.DataArray(unknown, dims=["row", "column"])):
+        for judge in (ArrayData, lambda it: ingest(it, tmp_path / "a.zarr")):
+            with pytest.raises(
+                InputError, match=r"has an unknown number of rows: call compute_chunk_sizes\(\)"
+            ):
+                judge(thing)
+    with pytest.raises(InputError, match="has an unknown number of columns"):
+        ingest(unknown, tmp_path / "a.zarr", rows_in="columns")
+    assert ArrayData(unknown.compute_chunk_sizes()).columns == 7
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**60) - 1])
+def test_integers_that_no_float_holds_are_refused_in_masked_arrays(value):
+    held = np.array([[1, 2], [3, value]])
+    with pytest.raises(
+        InputError, match=rf"row 1, column 1: '{value}': is an integer beyond 2\^53"
+    ) as caught:
+        ArrayData(np.ma.masked_array(held, [[True, False], [False, False]]))
+    assert caught.value.code == 3
+    hidden = ArrayData(np.ma.masked_array(held, [[False, False], [False, True]]))
+    np.testing.assert_array_equal(values(hidden), [[1, 2], [3, np.nan]])
 
 
 def test_the_whole_array_is_checked_when_it_is_made():

@@ -9,6 +9,7 @@ import zarr
 
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
+from ibpdist.data.sources.array import table_of
 from ibpdist.data.store import open_dataset
 from ibpdist.data.transform import transform_of
 from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
@@ -248,6 +249,35 @@ def test_columns_that_say_little_are_accepted_with_a_word(tmp_path):
 def test_warnings_do_not_list_a_thousand_columns(tmp_path):
     report = ingest(np.zeros((3, 1000)), tmp_path / "a.zarr")
     assert report.warnings == ("columns 0, 1, 2, 3, 4 and 995 more: all zero",)
+
+
+@pytest.mark.parametrize("rows_in", ["rows", "columns"])
+@pytest.mark.parametrize("chunks", [(25, 7), (17, 3), (50, 7), (3, 7), ((1, 30, 19), 7)])
+def test_each_chunk_of_a_dask_array_is_computed_once(tmp_path, chunks, rows_in):
+    x, seen = matrix(50, missing=3), []
+
+    def counted(block, block_info=None):
+        seen.append(block_info[None]["chunk-location"])
+        return block
+
+    lazy = dask.array.from_array(x, chunks=chunks).map_blocks(counted, dtype=x.dtype, meta=np.empty((0, 0)))
+    given = lazy if rows_in == "rows" else lazy.T
+    for source in (given, xr.DataArray(given, dims=["cell", "gene"])):
+        seen.clear()
+        ingest(source, tmp_path / "a.zarr", chunk_rows=8, rows_in=rows_in, overwrite=True)
+        assert len(seen) == len(set(seen)) == lazy.npartitions
+        np.testing.assert_array_equal(values(open_dataset(tmp_path / "a.zarr")), x)
+    seen.clear()
+    ingest(given, tmp_path / "a.zarr", chunk_rows=8, rows_in=rows_in, center=True, overwrite=True)
+    assert len(seen) == 2 * lazy.npartitions
+
+
+def test_chunks_of_a_dask_array_that_do_not_fit_memory_are_taken_in_parts(monkeypatch):
+    lazy = dask.array.from_array(matrix(50), chunks=(25, 7))
+    assert [len(block.x) for block in table_of(lazy).blocks(10)] == [25, 25]
+    assert [len(block.x) for block in table_of(lazy).blocks(60)] == [50]
+    monkeypatch.setattr("ibpdist.data.sources.array.PIECE_LIMIT", 24 * 7 * 8)
+    assert [len(block.x) for block in table_of(lazy).blocks(10)] == [10] * 5
 
 
 def test_an_output_that_exists_is_found_before_anything_is_read(tmp_path):

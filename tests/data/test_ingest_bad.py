@@ -4,12 +4,16 @@ import gzip
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 import zarr
 
+from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
+from ibpdist.data.store import open_dataset
 from ibpdist.errors import IbpError, InputError, UsageError
-from tests.support.matrices import listing, matrix, write_csv
+from tests.support.matrices import listing, matrix, stored, values, write_csv
 
 TEXT = {
     # name: (file name, content, code, pattern of the sentence)
@@ -207,6 +211,57 @@ def test_bad_options_are_usage_errors(tmp_path, options, said):
         ingest(tmp_path / "x.csv", tmp_path / "out.zarr", **options)
     assert caught.value.code == 2
     assert listing(tmp_path) == {"x.csv"}
+
+
+def sources(folder):
+    """One of each format, by name, with the options that it uses."""
+    x, text = matrix(10), {"delimiter", "header", "label_column", "covariates"}
+    np.save(folder / "a.npy", x)
+    np.savez(folder / "a.npz", x)
+    zarr.save_array(folder / "array.zarr", x)
+    zarr.save_group(folder / "group.zarr", x=x)
+    write_csv(folder / "a.csv", x)
+    stored(folder / "own.zarr", x)
+    frame = pd.DataFrame(x)
+    return {
+        "a.npy": (folder / "a.npy", set()),
+        "a.npz": (folder / "a.npz", {"key"}),
+        "array.zarr": (folder / "array.zarr", set()),
+        "group.zarr": (folder / "group.zarr", {"key"}),
+        "own.zarr": (folder / "own.zarr", set()),
+        "a.csv": (folder / "a.csv", text),
+        "array": (x, set()),
+        "list": (x.tolist(), set()),
+        "DataFrame": (frame, {"label_column", "covariates"}),
+        "DataArray": (xr.DataArray(x), set()),
+        "Dataset": (xr.DataArray(x).to_dataset(name="x"), {"key"}),
+        "source": (ArrayData(x), set()),
+    }
+
+
+OPTIONS = {"key": "y", "delimiter": ";", "header": False, "label_column": 0, "covariates": ["age"]}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_that_a_format_does_not_use_is_refused(tmp_path, option):
+    (tmp_path / "in").mkdir()
+    for name, (source, used) in sources(tmp_path / "in").items():
+        if option not in used:
+            with pytest.raises(UsageError) as caught:
+                ingest(source, tmp_path / "out.zarr", **{option: OPTIONS[option]})
+            assert f"{option}=" in str(caught.value), name
+            assert str(caught.value).endswith((": leave it out", " out")), name
+            assert "\n" not in str(caught.value)
+    assert listing(tmp_path) == {"in"}
+
+
+def test_the_variable_of_a_dataset_is_chosen_by_key(tmp_path):
+    held = xr.Dataset({"x": (("row", "column"), matrix(10)), "y": (("row", "column"), matrix(10, seed=1))})
+    ingest(held, tmp_path / "a.zarr", key="y")
+    np.testing.assert_array_equal(values(open_dataset(tmp_path / "a.zarr")), held["y"].values)
+    with pytest.raises(InputError, match=r"without a variable z \(it has x, y\): choose one with key"):
+        ingest(held, tmp_path / "b.zarr", key="z")
+    ingest(stored(tmp_path / "own.zarr", matrix()).path, tmp_path / "c.zarr", key="x")
 
 
 def test_sources_that_are_not_there(tmp_path):

@@ -11,6 +11,13 @@ from ibpdist.data.sources._base import Table
 from ibpdist.errors import InputError, UsageError
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt")
+_USERS = {
+    "key": "npz files, Zarr groups and Datasets",
+    "delimiter": "text tables",
+    "header": "text tables",
+    "label_column": "text tables and DataFrames",
+    "covariates": "text tables and DataFrames",
+}
 
 
 @dataclass(frozen=True)
@@ -42,11 +49,18 @@ def open_table(source: Any, scratch: Path, options: Options) -> Table:
 
 def _of_object(thing: Any, scratch: Path, options: Options) -> Table:
     from ibpdist.data.sources.array import table_of
+    from ibpdist.data.sources.frame import frame_table, is_frame
     from ibpdist.data.sources.stored import SourceTable
 
     if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
+        _refuse_unused(options, "dataset")
         return _turned(SourceTable(thing, "dataset"), scratch, options)
-    return table_of(thing, rows_in=options.rows_in)
+    if is_frame(thing):
+        _refuse_unused(options, "DataFrame", "label_column", "covariates")
+        beside: dict[str, Any] = {"label_column": options.label_column, "covariates": options.covariates}
+        return frame_table(thing, rows_in=options.rows_in, **beside)
+    _refuse_unused(options, "array", *(["key"] if hasattr(thing, "data_vars") else []))
+    return table_of(thing, rows_in=options.rows_in, key=options.key)
 
 
 def _of_path(path: Path, scratch: Path, options: Options) -> Table:
@@ -56,13 +70,16 @@ def _of_path(path: Path, scratch: Path, options: Options) -> Table:
         return _turned(_of_directory(path, options), scratch, options)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if path.suffix == ".npy":
+        _refuse_unused(options, path.name)
         return npy.open_npy(path, rows_in=options.rows_in)
     if path.suffix == ".npz":
+        _refuse_unused(options, path.name, "key")
         return npy.open_npz(path, scratch, key=options.key, rows_in=options.rows_in)
     if suffix not in _TEXT:
         raise UsageError(
             f"{path.name}: is of no known format: expected .npy, .npz, .csv, .tsv, .txt (text also .gz), Zarr"
         )
+    _refuse_unused(options, path.name, "delimiter", "header", "label_column", "covariates")
     table = csv.CsvTable(
         path,
         delimiter=options.delimiter,
@@ -80,10 +97,20 @@ def _of_directory(path: Path, options: Options) -> Table:
     from ibpdist.data.store import open_dataset
 
     if (path / manifest.NAME).exists():
+        _refuse_unused(options, path.name, *(["key"] if options.key == "x" else []))
         return SourceTable(open_dataset(path), path.name)
     if not is_zarr(path):
         raise InputError("is a directory but not Zarr: expected a matrix", file=path.name, kind="format")
+    _refuse_unused(options, path.name, "key")
     return open_zarr(path, key=options.key)
+
+
+def _refuse_unused(options: Options, what: str, *used: str) -> None:
+    """UsageError for an option that says nothing about a source of this format."""
+    for name, users in _USERS.items():
+        value = getattr(options, name)
+        if name not in used and value not in (None, ()):
+            raise UsageError(f"{what}: has no use for {name}={value!r}, which is for {users}: leave it out")
 
 
 def _turned(table: Table, scratch: Path, options: Options) -> Table:

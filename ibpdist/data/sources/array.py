@@ -1,19 +1,21 @@
-"""Arrays in memory or lazy ones: numpy, pandas, xarray, Dask, sparse, told apart by what they can do."""
+"""Arrays in memory or lazy ones: numpy, xarray, Dask, sparse, told apart by what they can do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data.check import refuse_kind, refuse_shape
+from ibpdist.data.check import inexact, refuse_inexact, refuse_kind, refuse_shape
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources._base import Block
 from ibpdist.errors import InputError
 
 Coords = dict[str, Labels]
+PIECE_LIMIT = 1 << 30
+"""Bytes of a piece that is taken at once."""
 
 
 class ArrayTable:
@@ -29,11 +31,14 @@ class ArrayTable:
         rows: Coords | None = None,
         columns: Coords | None = None,
         notes: list[str] | None = None,
+        pieces: Sequence[int] = (),
     ) -> None:
+        """`take` gives rows start to stop; `pieces` are the rows that it makes together, where it matters."""
         refuse_kind(dtype, file=name)
         refuse_shape(shape, file=name)
         self._take, self._shape, self.dtype, self.name = take, shape, dtype, name
         self._row_coords, self._column_coords = rows or {}, columns or {}
+        self._pieces = _fitting(pieces, shape[1] * dtype.itemsize)
         self.notes = [*(notes or []), *_narrowed(dtype, name)]
 
     @property
@@ -55,9 +60,36 @@ class ArrayTable:
         return self._take(start, stop)
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        for start in range(0, self.rows, rows):
-            stop = min(self.rows, start + rows)
-            yield Block(self.block(start, stop), self.row_coords(start, stop))
+        start = 0
+        for size in _steps(self.rows, self._pieces, rows):
+            yield Block(self.block(start, start + size), self.row_coords(start, start + size))
+            start += size
+
+
+def _steps(rows: int, pieces: Sequence[int], most: int) -> Iterator[int]:
+    """Rows of each block: at most `most` of them, or all of a piece that is larger."""
+    if not pieces:
+        yield from (min(most, rows - start) for start in range(0, rows, most))
+        return
+    held = 0
+    for piece in pieces:
+        if held and held + piece > most:
+            yield held
+            held = 0
+        held += piece
+    if held:
+        yield held
+
+
+def _pieces(array: Any) -> tuple[int, ...]:
+    """Rows of the chunks of a Dask array, each of which is computed whole whatever is asked of it."""
+    rows = (getattr(array, "chunks", None) or [None])[0]
+    return tuple(rows) if isinstance(rows, tuple) else ()
+
+
+def _fitting(pieces: Sequence[int], row: int) -> Sequence[int]:
+    """The pieces, unless one of them takes too much memory; `row` is in bytes."""
+    return pieces if max(pieces, default=0) * row <= PIECE_LIMIT else ()
 
 
 def _narrowed(dtype: np.dtype[Any], name: str) -> list[str]:
@@ -65,13 +97,18 @@ def _narrowed(dtype: np.dtype[Any], name: str) -> list[str]:
     return [f"{name}: {dtype} is rounded to float64"] if wide else []
 
 
-def table_of(thing: Any, name: str = "array", *, rows_in: str = "rows") -> ArrayTable:
-    """The table of any array-like; `rows_in="columns"` reads its columns as rows."""
-    thing = _first(thing)
+def table_of(thing: Any, name: str = "array", *, rows_in: str = "rows", key: str | None = None) -> ArrayTable:
+    """The table of any array-like; `rows_in="columns"` reads its columns as rows.
+
+    `key` is the variable of an xarray Dataset, which otherwise is x.
+    """
+    from ibpdist.data.sources.frame import frame_table, is_frame
+
+    thing = _first(thing, key)
+    if is_frame(thing):
+        return frame_table(thing, name, rows_in=rows_in)
     if rows_in == "columns":
         thing = thing.T if hasattr(thing, "T") else _array_of(thing, name).T
-    if hasattr(thing, "iloc") and hasattr(thing, "columns"):
-        return _frame(thing, name)
     if hasattr(thing, "coords") and hasattr(thing, "dims"):
         return _labelled(thing, name)
     if not (hasattr(thing, "shape") and hasattr(thing, "dtype")):
@@ -81,15 +118,22 @@ def table_of(thing: Any, name: str = "array", *, rows_in: str = "rows") -> Array
         return ArrayTable(lambda a, b: csr[a:b].toarray(), csr.shape, csr.dtype, name=name)
     if isinstance(thing, np.ma.MaskedArray):
         return _masked(thing, name)
-    return ArrayTable(lambda a, b: np.asarray(thing[a:b]), thing.shape, thing.dtype, name=name)
+    pieces = _pieces(thing)
+    return ArrayTable(lambda a, b: np.asarray(thing[a:b]), thing.shape, thing.dtype, name=name, pieces=pieces)
 
 
-def _first(thing: Any) -> Any:
-    """The array itself; of an xarray Dataset its variable x, rows first."""
+def _first(thing: Any, key: str | None) -> Any:
+    """The array itself; of an xarray Dataset its variable `key`, or x, rows first."""
     if hasattr(thing, "data_vars"):
-        if "x" not in thing.data_vars:
-            raise InputError("is a Dataset without a variable x: pass the variable itself", kind="shape")
-        thing = thing["x"]
+        wanted = "x" if key is None else key
+        if wanted not in thing.data_vars:
+            known = ", ".join(str(name) for name in thing.data_vars) or "none"
+            raise InputError(
+                f"is a Dataset without a variable {wanted} (it has {known}):"
+                " choose one with key, or pass the variable itself",
+                kind="key",
+            )
+        thing = thing[wanted]
     if getattr(thing, "dims", None) == ("column", "row"):
         return thing.transpose("row", "column")
     return thing
@@ -100,7 +144,9 @@ def _masked(array: np.ma.MaskedArray[Any, Any], name: str) -> ArrayTable:
     kind = np.result_type(array.dtype, np.float16)
 
     def take(start: int, stop: int) -> NDArray[Any]:
-        return np.where(np.ma.getmaskarray(array[start:stop]), kind.type(np.nan), array.data[start:stop])
+        hidden, given = np.ma.getmaskarray(array[start:stop]), array.data[start:stop]
+        refuse_inexact(given, inexact(given) & ~hidden, start=start, file=name)
+        return np.where(hidden, kind.type(np.nan), given)
 
     return ArrayTable(take, array.shape, kind, name=name)
 
@@ -110,33 +156,6 @@ def _array_of(thing: Any, name: str) -> NDArray[Any]:
         return np.asarray(thing)
     except ValueError as error:
         raise InputError(f"is not a matrix: {error}", file=name, kind="shape") from None
-
-
-def _frame(frame: Any, name: str) -> ArrayTable:
-    kinds = [getattr(kind, "numpy_dtype", kind) for kind in frame.dtypes]
-    for column, kind in zip(frame.columns, kinds, strict=True):
-        numeric = np.dtype(object) if not isinstance(kind, np.dtype) else kind
-        refuse_kind(numeric, file=name, column=str(column))
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise InputError(
-            "occurs twice: rename one of the columns", file=name, column=str(twice), kind="labels"
-        )
-    dtype = np.result_type(*kinds) if kinds else np.dtype(float)
-    nullable = any(kind is not own for kind, own in zip(kinds, frame.dtypes, strict=True))
-    taken = np.result_type(dtype, np.float32) if nullable else dtype
-
-    def take(start: int, stop: int) -> NDArray[Any]:
-        part = frame.iloc[start:stop]
-        return np.asarray(part.to_numpy(dtype=taken, na_value=np.nan) if nullable else part.to_numpy(taken))
-
-    rows = {} if _is_default(frame.index) else {"row": as_labels(frame.index)}
-    columns = {} if _is_default(frame.columns) else {"column": as_labels(frame.columns)}
-    return ArrayTable(take, frame.shape, taken, name=name, rows=rows, columns=columns)
-
-
-def _is_default(index: Any) -> bool:
-    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
 def _labelled(array: Any, name: str) -> ArrayTable:
@@ -150,6 +169,7 @@ def _labelled(array: Any, name: str) -> ArrayTable:
         name=name,
         rows=_along(array, row, "row"),
         columns=_along(array, column, "column"),
+        pieces=_pieces(data),
     )
 
 

@@ -14,7 +14,7 @@ from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources._base import Block
 from ibpdist.data.sources.array import ArrayTable
 from ibpdist.data.zarrs import refuse_large_metadata
-from ibpdist.errors import InputError, StorageError
+from ibpdist.errors import IbpError, InputError, StorageError, UsageError
 
 CHUNK_LIMIT = 1 << 30
 _MARKERS = ("zarr.json", ".zarray", ".zgroup")
@@ -32,8 +32,8 @@ def open_zarr(path: Path, *, key: str | None = None) -> ArrayTable:
     try:
         node: Any = zarr.open(path, mode="r")
         group = node if hasattr(node, "members") else None
-        array = node if group is None else _chosen(group, path, key)
-    except (InputError, StorageError):
+        array = _alone(node, path, key) if group is None else _chosen(group, path, key)
+    except IbpError:
         raise
     except Exception as error:
         raise StorageError(f"{path.name}: is not readable as Zarr: {error}") from error
@@ -69,6 +69,12 @@ class ZarrTable(ArrayTable):
                 f"{self.name}: rows {start} to {stop - 1} of array {self._array.path or 'x'}"
                 f" are damaged or unreadable: {error}"
             ) from error
+
+
+def _alone(array: Any, path: Path, key: str | None) -> Any:
+    if key is not None:
+        raise UsageError(f"{path.name}: is one array and no group: leave key={key!r} out")
+    return array
 
 
 def _chosen(group: Any, path: Path, key: str | None) -> Any:
