@@ -1,6 +1,7 @@
 """The command line: what it prints, its exit codes, and that a failure is one line."""
 
 import csv
+import errno
 import os
 import re
 import signal
@@ -454,6 +455,22 @@ def test_evaluate_prints_the_score_of_new_rows(made: Path, tmp_path: Path) -> No
     odd = works("evaluate", made / "run", tmp_path / "new.zarr", "--visible", "odd")
     assert odd.splitlines()[0] != said.splitlines()[0]
     assert fails(2, "evaluate", made / "run").startswith("the fit saw every cell")
+
+
+def test_a_score_is_printed_though_the_disk_is_full(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    works("synth", "images", tmp_path / "new.zarr", "--rows", 40, "--noise", 0.1, "--seed", 4)
+    monkeypatch.setattr(os, "pwrite", full)
+    done = run("evaluate", made / "run", tmp_path / "new.zarr", "-q")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("held-out score: ")
+    kept = f"the score is not kept in the run: {made / 'run/lock'}: No space left on device"
+    assert done.stderr.startswith(f"ibpdist: warning: {kept}")
+    assert not (made / "run/lock").exists()
 
 
 def test_held_out_cells_are_scored_without_other_data(made: Path, tmp_path: Path) -> None:

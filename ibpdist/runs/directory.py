@@ -17,6 +17,7 @@ import logging
 import secrets
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class RunDirectory:
             raise OutputInUse(f"{path}: exists and is a file; choose another place") from None
         except OSError as error:
             raise records.storage_error(path, error) from error
-        lock = Lock(path / "lock")
+        lock = _locked(path, new)
         try:
             with records.storage_errors(path):
                 _make_room(path, overwrite)
@@ -138,6 +139,17 @@ def clean(path: Path) -> None:
             shutil.rmtree(litter, ignore_errors=True)
         else:
             litter.unlink(missing_ok=True)
+
+
+def _locked(path: Path, new: bool) -> Lock:
+    """The lock of a folder; a new one goes when there is no room even for that."""
+    try:
+        return Lock(path / "lock")
+    except StorageError:
+        if new:
+            with suppress(OSError):
+                path.rmdir()
+        raise
 
 
 def _make_room(path: Path, overwrite: bool) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ibpdist.errors import OutputInUse, StorageError
@@ -23,8 +24,13 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._handle = _acquire(path)
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, json.dumps(_identity()).encode(), 0)
+        try:
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, json.dumps(_identity()).encode(), 0)
+        except OSError as error:
+            with suppress(OSError):
+                self.release()
+            raise storage_error(path, error) from error
 
     def release(self) -> None:
         """Remove the file while it is still held, so that nobody locks a file without a name."""

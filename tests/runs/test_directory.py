@@ -1,5 +1,8 @@
 """A run directory is made whole or not at all, and has one owner."""
 
+import errno
+import os
+
 import pytest
 
 from ibpdist.errors import OutputInUse, StorageError
@@ -86,6 +89,18 @@ def test_a_file_in_the_way(tmp_path):
     assert (tmp_path / "run").read_text() == ""
     with pytest.raises(StorageError, match="Not a directory"):
         create(tmp_path / "run" / "run")
+
+
+def test_no_room_for_its_lock(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    (tmp_path / "there").mkdir()
+    for name in ("run", "there"):
+        with pytest.raises(StorageError, match=f"{name}/lock: No space left on device; free some space"):
+            create(tmp_path / name)
+    assert [path.name for path in tmp_path.rglob("*")] == ["there"]
 
 
 def test_what_fails_while_it_is_made_leaves_nothing(tmp_path):

@@ -1,5 +1,6 @@
 """One writer at a time, whatever happens to the others."""
 
+import errno
 import json
 import os
 import signal
@@ -112,6 +113,20 @@ def test_of_many_at_once_one_wins(tmp_path):
         for racer in racers:
             racer.communicate("done\n")
         assert sorted(outcomes) == ["lost"] * 5 + ["won"], race
+
+
+@pytest.mark.parametrize("call", ["ftruncate", "pwrite"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_disk_without_room_for_a_name(tmp_path, monkeypatch, call, number):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(StorageError, match=f"lock: {os.strerror(number)}"):
+            Lock(tmp_path / "lock")
+    assert list(tmp_path.iterdir()) == []
+    Lock(tmp_path / "lock").release()
 
 
 def test_a_folder_that_is_not_there(tmp_path):
