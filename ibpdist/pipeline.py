@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,12 +21,12 @@ from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
-from ibpdist.errors import InputError, StorageError, UsageError
+from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
 from ibpdist.evaluate import units
 from ibpdist.runs import provenance, result
 from ibpdist.runs import restarts as starts
 from ibpdist.runs.bench import bench_of
-from ibpdist.runs.directory import RunDirectory, is_run
+from ibpdist.runs.directory import RunDirectory, identity, is_run
 from ibpdist.runs.drive import Progress, drive, in_memory
 from ibpdist.runs.job import Job, SamplerJob, check, features_for, job_of
 from ibpdist.runs.sample import sample
@@ -138,11 +138,15 @@ def resume(
 ) -> xr.DataTree:
     """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
     path = Path(run)
+    identity(path)
+    if result.is_complete(path):
+        with suppress(OutputInUse, StorageError):  # only to tidy up; it may lie where nobody can write
+            RunDirectory.open(path).close()
+        return result.open_result(path)
     with _releasing(RunDirectory.open(path), new=False) as directory:
-        if not result.is_complete(path):
-            job = _reopen(directory)
-            place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
-            _finish(directory, job, place, None, progress)
+        job = _reopen(directory)
+        place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
+        _finish(directory, job, place, None, progress)
     return result.open_result(path)
 
 

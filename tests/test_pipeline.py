@@ -1,5 +1,6 @@
 """Fit and resume, from data to result, with the systems of the catalog."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from ibpdist.data.arrays import ArrayData
 from ibpdist.data.store import open_dataset
 from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
 from ibpdist.runs import events
+from ibpdist.runs.lock import Lock
 from ibpdist.runs.restarts import seed_of
 from ibpdist.runs.verify import verify
 from tests.support.clusters import objectives
@@ -129,6 +131,35 @@ class TestResume:
         before = (tmp_path / "run" / "events.jsonl").read_bytes()
         assert_same(found, ibp.resume(tmp_path / "run"))
         assert (tmp_path / "run" / "events.jsonl").read_bytes() == before
+
+    @pytest.mark.parametrize("error", [errno.EROFS, errno.EACCES])
+    def test_a_finished_run_where_nobody_can_write(self, tmp_path, source, monkeypatch, error):
+        found = fit(source, run=tmp_path / "run", steps=3)
+        opens = os.open
+
+        def refuse(path, flags, *rest, **options):
+            if flags & (os.O_WRONLY | os.O_RDWR) and str(path).startswith(str(tmp_path)):
+                raise OSError(error, os.strerror(error), str(path))
+            return opens(path, flags, *rest, **options)
+
+        monkeypatch.setattr(os, "open", refuse)
+        assert_same(found, ibp.resume(tmp_path / "run"))
+        (tmp_path / "run" / "result.json").unlink()
+        with pytest.raises(StorageError, match=r"run/lock: .*choose a place that can be written"):
+            ibp.resume(tmp_path / "run")
+
+    def test_a_finished_run_that_is_in_use(self, tmp_path, source):
+        found = fit(source, run=tmp_path / "run", steps=3)
+        held = Lock(tmp_path / "run" / "lock")
+        assert_same(found, ibp.resume(tmp_path / "run"))
+        held.release()
+
+    def test_a_finished_run_is_tidied_up(self, tmp_path, source):
+        fit(source, run=tmp_path / "run", steps=3)
+        (tmp_path / "run" / "result.json.ab.partial").write_text("")
+        assert "resume removes it" in verify(tmp_path / "run")[0]
+        ibp.resume(tmp_path / "run")
+        assert verify(tmp_path / "run") == []
 
     @pytest.mark.parametrize("stop_at", [1, 5, 11])
     def test_an_interrupted_run_gets_the_bits_it_would_have_had(self, tmp_path, source, stop_at):

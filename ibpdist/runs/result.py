@@ -153,12 +153,10 @@ def is_complete(run: Path) -> bool:
 
 
 def open_result(run: str | Path) -> xr.DataTree:
-    """The result of a finished run; arrays of rows are read when they are used."""
+    """The result of a finished run, or one that was copied from a run; arrays of rows are read when they
+    are used."""
     path = Path(run)
-    store = path if path.name == "result.zarr" else path / "result.zarr"
-    if not store.is_dir():
-        what = "is not finished; go on with resume" if (path / "run.json").is_file() else "is not a run"
-        raise StorageError(f"{path}: {what}")
+    store = _store_of(path)
     _refuse_missing(store)
     try:
         found = xr.open_datatree(store, engine="zarr", chunks={}, consolidated=False)
@@ -210,10 +208,25 @@ def _diagnosis(algorithm: Parallel, ending: Ending, seen: Moments) -> dict[str, 
     return {} if found is None else {"diagnosis": xr.DataTree(found)}
 
 
+def _store_of(path: Path) -> Path:
+    """Where the result lies of a run, or of what is a result itself, whatever its name."""
+    store = path if path.name == "result.zarr" else path / "result.zarr"
+    if store.is_dir():
+        return store
+    if all((path / group / "zarr.json").is_file() for group in ("params", "rows", "state")):
+        return path
+    if (path / "run.json").is_file():
+        raise StorageError(f"{path}: is not finished; go on with resume")
+    what = (
+        "result.zarr is missing" if path.is_dir() else "it is a file" if path.exists() else "nothing is there"
+    )
+    raise StorageError(f"{path}: is not a run ({what}); name the directory that fit wrote")
+
+
 def _refuse_missing(store: Path) -> None:
     """To Zarr a chunk that is not there is one of fill values."""
     listing = store.with_name("result.json")
-    if not listing.exists():  # a result that was copied to another place
+    if store.name != "result.zarr" or not listing.exists():  # a result that was copied to another place
         return
     missing = [name for name in sealed.read(listing) if not (store / name).is_file()]
     if missing:

@@ -91,8 +91,21 @@ def test_unfinished_and_foreign_are_told_apart(run, tmp_path):
     assert not is_complete(run)
     with pytest.raises(StorageError, match="is not finished; go on with resume"):
         open_result(run)
-    with pytest.raises(StorageError, match="is not a run"):
-        open_result(tmp_path)
+    (tmp_path / "file").write_text("")
+    for name, why in ((".", "result.zarr is missing"), ("file", "it is a file"), ("no", "nothing is there")):
+        sentence = rf"is not a run \({why}\); name the directory that fit wrote$"
+        with pytest.raises(StorageError, match=sentence):
+            open_result(tmp_path / name)
+
+
+def test_a_copy_opens_under_any_name(run, tmp_path):
+    whole = open_result(run).load()
+    shutil.copytree(run / "result.zarr", tmp_path / "copy")
+    whole.to_zarr(tmp_path / "written.zarr")
+    shutil.copytree(run / "result.zarr", run / "beside.zarr")
+    for copy in (tmp_path / "copy", str(tmp_path / "written.zarr"), run / "beside.zarr"):
+        assert open_result(copy).load().identical(whole)
+        assert np.array_equal(params_of(open_result(copy)).centre, params_of(whole).centre)
 
 
 def test_a_result_that_cannot_be_read_names_verify(run):
