@@ -13,6 +13,7 @@ import numpy as np
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources._base import Block
 from ibpdist.data.sources.array import ArrayTable
+from ibpdist.data.sources.packed import DIMS, Packing, packing_of
 from ibpdist.data.zarrs import refuse_large_metadata
 from ibpdist.errors import IbpError, InputError, StorageError, UsageError
 
@@ -41,20 +42,24 @@ def open_zarr(path: Path, *, key: str | None = None) -> ArrayTable:
 
 
 class ZarrTable(ArrayTable):
-    """A Zarr array; reads whole chunks of it where they fit."""
+    """A Zarr array; reads whole chunks of it where they fit, and as the numbers that are meant."""
 
     def __init__(self, array: Any, group: Any, path: Path) -> None:
         self._array, name = array, path.name
         _refuse_large_chunks(array, name)
+        self._packing = packing_of(array, name)
         dims = _dims(array)
         super().__init__(
             self._read,
             array.shape,
-            np.dtype(array.dtype) if array.dtype.kind != "T" else np.dtype(object),
+            self._packing.dtype if array.dtype.kind != "T" else np.dtype(object),
             name=name,
             rows=_along(group, array, dims, 0, "row"),
             columns=_along(group, array, dims, 1, "column"),
-            notes=_absent(array, path),
+            notes=[
+                *(f"{name}: {note}" for note in self._packing.notes),
+                *_absent(array, path, self._packing),
+            ],
         )
 
     def blocks(self, rows: int) -> Iterator[Block]:
@@ -63,12 +68,13 @@ class ZarrTable(ArrayTable):
 
     def _read(self, start: int, stop: int) -> Any:
         try:
-            return np.asarray(self._array[start:stop])
+            stored = np.asarray(self._array[start:stop])
         except Exception as error:
             raise StorageError(
                 f"{self.name}: rows {start} to {stop - 1} of array {self._array.path or 'x'}"
-                f" are damaged or unreadable: {error}"
+                f"{_first_damaged(self._array, start, stop)} are damaged or unreadable: {error}"
             ) from error
+        return self._packing.unpack(stored, start=start, file=self.name)
 
 
 def _alone(array: Any, path: Path, key: str | None) -> Any:
@@ -106,8 +112,25 @@ def _refuse_large_chunks(array: Any, name: str) -> None:
         )
 
 
+def _grid(array: Any) -> tuple[int, ...]:
+    """Shape of what lies in one file."""
+    return tuple(getattr(array, "shards", None) or array.chunks)
+
+
+def _first_damaged(array: Any, start: int, stop: int) -> str:
+    """The chunk that cannot be read, in brackets; empty where each can by itself."""
+    height, width = _grid(array)
+    for i in range(start // height, -(-stop // height)):
+        for j in range(-(-array.shape[1] // width)):
+            try:
+                array[i * height : (i + 1) * height, j * width : (j + 1) * width]
+            except Exception:  # noqa: BLE001  (whatever its codecs raise)
+                return f" (chunk {array.metadata.encode_chunk_key((i, j))})"
+    return ""
+
+
 def _dims(array: Any) -> tuple[str, ...]:
-    named = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS") or ()
+    named = getattr(array.metadata, "dimension_names", None) or array.attrs.get(DIMS) or ()
     return tuple(str(dim) for dim in named)
 
 
@@ -118,14 +141,14 @@ def _along(group: Any, array: Any, dims: tuple[str, ...], axis: int, role: str) 
     found = {}
     for name, member in group.members():
         if getattr(member, "shape", None) == (array.shape[axis],) and _dims(member) == (dims[axis],):
-            found[role if name == dims[axis] else name] = as_labels(member[...])
+            meant = packing_of(member, name).unpack(np.asarray(member[...]), file=name)
+            found[role if name == dims[axis] else name] = as_labels(meant)
     return found
 
 
-def _absent(array: Any, path: Path) -> list[str]:
+def _absent(array: Any, path: Path, packing: Packing) -> list[str]:
     """A note when chunks are not on disk; counted by their files, in constant memory."""
-    grid = getattr(array, "shards", None) or array.chunks
-    expected = math.prod(-(-size // step) for size, step in zip(array.shape, grid, strict=True))
+    expected = math.prod(-(-size // step) for size, step in zip(array.shape, _grid(array), strict=True))
     found = sum(
         not name.startswith((".", "zarr.json"))
         for _, _, names in os.walk(path / str(array.path or ""))
@@ -134,4 +157,5 @@ def _absent(array: Any, path: Path) -> list[str]:
     if found >= expected:
         return []
     stored = f"{path.name}: {expected - found} of {expected} chunks are not on disk"
-    return [f"{stored} and are read as {array.fill_value}, as Zarr defines it"]
+    fill = np.full(1, 0 if array.fill_value is None else array.fill_value, array.dtype)
+    return [f"{stored} and are read as {packing.unpack(fill)[0]}, as Zarr defines it"]
