@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 OPEN = "ibpdist.runs.bench:open_bench"
 PLANNED = 64
 """Features that memory is planned for when their number is left to the data."""
+SPECIFIED = (
+    "steps", "rtol", "inner", "restarts", "holdout", "checkpoint", "chains", "burn", "thin",
+)  # fmt: skip
+"""Options that a spec has a default for."""
 Data = Any
 """An array, DataFrame, DataArray, source, or the path of a store."""
 
@@ -119,7 +123,10 @@ def fit(
 def _spec(data: Data, given: Mapping[str, Any], **said: Any) -> FitSpec:
     """The spec of a fit; what is wrong with its options is told before any data are looked at."""
     known = {name: value for name, value in given.items() if value is not None}
-    spec = FitSpec.make(data=str(Path(data).absolute()) if _is_path(data) else "memory", **said, **known)
+    try:
+        spec = FitSpec.make(data=str(Path(data).absolute()) if _is_path(data) else "memory", **said, **known)
+    except UsageError as error:  # a spec has another word for K
+        raise UsageError(str(error).replace("truncation: ", "K: ", 1)) from None
     some = 1 if spec.truncation == "auto" else spec.truncation
     catalog.build(spec.system, some, inner=spec.inner, settings=spec.set)
     check(spec)
@@ -160,15 +167,18 @@ def estimate(
     scheduler: str | None = None,
     memory: int | None = None,
     cache: int | None = None,
-    **settings: Any,
+    **options: Any,
 ) -> str:
     """Where a fit with a run directory would run and the memory of a process, in words.
 
-    Nothing is computed or written. What would not fit is refused as it is by `fit`.
+    `options` are those of `fit`, settings of the system among them. Nothing is computed or written. What
+    could not be or would not fit is refused as it is by `fit`.
     """
-    source = as_source(data)
-    place = place_for(source, True, workers, serial, scheduler, memory, cache)
-    return f"runs in {place.words}; {_plan(place, source, system, K, settings)}"
+    given = {name: options.pop(name, None) for name in SPECIFIED}
+    spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
+    job = job_of(spec, as_source(data))
+    place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
+    return f"runs in {place.words}; {planned(job, place)}"
 
 
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
@@ -322,21 +332,9 @@ def _parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
 def planned(job: Job, place: Place, processes: int | None = None) -> Plan:
     """The memory of each process for a job."""
     spec = job.spec
-    return _plan(place, job.seen, spec.system, spec.truncation, spec.set, processes, spec.chains)
-
-
-def _plan(
-    place: Place,
-    source: Source,
-    system: str,
-    truncation: int | Literal["auto"],
-    settings: Mapping[str, Any],
-    processes: int | None = None,
-    chains: int = 1,
-) -> Plan:
-    """The memory of each process for a fit of a system."""
-    features = PLANNED if truncation == "auto" else truncation
-    return place.plan(source, features, processes, entries=chains * catalog.entries(system, settings))
+    features = PLANNED if spec.truncation == "auto" else spec.truncation
+    entries = spec.chains * catalog.entries(spec.system, spec.set)
+    return place.plan(job.seen, features, processes, entries=entries)
 
 
 def _is_path(data: Data) -> bool:

@@ -434,6 +434,13 @@ def test_an_estimate_fits_nothing(made: Path, tmp_path: Path) -> None:
     refused = fails(2, "fit", made / "images.zarr", tmp_path / "run", *options, "--memory", "100MB")
     assert refused.startswith("a process needs 256 MB but may use 60% of 95 MB")
     plain = works("fit", made / "images.zarr", tmp_path / "run", *options, "--set", "moves=false")
+    for wrong, said in (
+        (["--set", "nois=3"], "unknown setting 'nois'; did you mean noise?"),
+        (["--set", "mass=-3"], "set.mass: expected greater than 0, got -3"),
+        (["--chains", 2], "chains, burn and thin are for samplers, and lg-vi-finite is none"),
+        (["--holdout", 1.5], "holdout: expected less than 1"),
+    ):
+        assert fails(2, "fit", made / "images.zarr", tmp_path / "run", *options, *wrong).startswith(said)
     kept, once = (float(re.search(r"row state ([\d.]+) MB", said)[1]) for said in (here, plain))
     assert kept == pytest.approx(2 * once, abs=0.1), "rows can go back when a move is refused"
     assert list(tmp_path.iterdir()) == []

@@ -238,8 +238,9 @@ class TestRefused:
         ("options", "match"),
         [
             ({"system": "lg-vi-infinit"}, "unknown system 'lg-vi-infinit'; did you mean lg-vi-infinite"),
-            ({"K": 0}, "truncation"),
-            ({"K": 2.5}, "truncation"),
+            ({"K": 0}, "^K: expected greater than 0, got 0$"),
+            ({"K": 4.0}, "^K: expected integer or auto, got 4.0$"),
+            ({"K": None}, "^K: expected integer or auto"),
             ({"seed": -1}, "seed"),
             ({"steps": 0}, "steps"),
             ({"rtol": -1.0}, "rtol"),
@@ -255,6 +256,9 @@ class TestRefused:
     def test_options(self, tmp_path, source, options, match):
         with pytest.raises(UsageError, match=match):
             fit(source, run=tmp_path / "run", **options)
+        named = {"system": "lg-vi-infinite", "K": 6} | options
+        with pytest.raises(UsageError, match=match):
+            pipeline.estimate(source, **named)
 
     @pytest.mark.parametrize("bad", [np.inf, -np.inf])
     def test_data(self, tmp_path, bad):
@@ -287,6 +291,15 @@ class TestRefused:
     def test_a_start_that_is_not_there(self, tmp_path, source):
         with pytest.raises(StorageError, match="is not a run"):
             fit(source, run=tmp_path / "run", start=tmp_path / "none")
+
+
+def test_an_estimate_is_that_of_the_fit(tmp_path, source):
+    """With as many chains, and all rows at once where they are taken in turn."""
+    options = {"system": "lg-collapsed-infinite", "K": 5, "chains": 3, "steps": 6, "serial": True}
+    said = pipeline.estimate(source, **options)
+    ibp.fit(source, run=tmp_path / "run", **options)
+    (told,) = (e["plan"] for e in events.read(tmp_path / "run" / "events.jsonl") if e["event"] == "memory")
+    assert said == f"runs in this process; {told}"
 
 
 class TestOverwrite:

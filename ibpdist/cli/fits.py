@@ -25,8 +25,6 @@ from ibpdist.cli.campaigns import sweep
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping, sweeping
 
-PLACE = ("workers", "serial", "scheduler", "memory", "cache")
-
 
 @click.command()
 @click.argument("store", type=click.Path(path_type=Path))
@@ -82,7 +80,7 @@ def fit(
     if estimate:
         from ibpdist.pipeline import estimate as estimate_
 
-        asked = {name: options[name] for name in ("system", "K", *PLACE)}
+        asked = {name: value for name, value in options.items() if name not in ("start", "overwrite")}
         click.echo(estimate_(store, **given(**asked), **settings))
         return OK
     from ibpdist.pipeline import fit as fit_
