@@ -53,7 +53,7 @@ def answer(result: Any) -> str:
 
 def features(result: Any) -> Iterator[str]:
     """A line for each feature that some share of the draws have, those most have first."""
-    found, rows = posterior.features(result), int(result.attrs["rows"])
+    found, rows = posterior.prevalences(result), int(result.attrs["rows"])
     share = found["share"].values
     shown = np.flatnonzero(share >= RARE)
     if shown.size:

@@ -6,6 +6,7 @@ import pytest
 import ibpdist as ibp
 from ibpdist.errors import UsageError
 from ibpdist.evaluate import posterior
+from ibpdist.report.page import report
 from ibpdist.report.summary import summary
 from ibpdist.runs import events
 from ibpdist.runs.verify import verify
@@ -168,3 +169,16 @@ def test_features_over_draws(whole):
     assert ((named["low"] <= named["mean"]) & (named["mean"] <= named["high"])).mean() > 0.9
     shared = posterior.cooccurrence(found)
     np.testing.assert_allclose(np.diagonal(shared).sum(), found["posterior"]["entries"].mean())
+
+
+@pytest.mark.parametrize("system", ["lg-gibbs-infinite", "lg-collapsed-infinite"])
+def test_no_draw_has_a_feature(system, tmp_path):
+    """Shown, reported and scored all the same."""
+    x, run = np.random.default_rng(0).normal(size=(30, 5)), tmp_path / "run"
+    options = {"mass": 1e-9, "start": "empty", "holdout": 0.2, "serial": True}
+    ibp.fit(x, system=system, run=run, K=1, chains=2, steps=20, seed=0, **options)
+    assert np.isfinite(ibp.evaluate(run).score).all()
+    found = ibp.open_result(run)
+    assert summary(found).startswith("0 features in 100 % of the draws")
+    assert posterior.features(found).sizes["feature"] == 0
+    assert report(run).is_file()
