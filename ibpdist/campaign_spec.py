@@ -6,13 +6,17 @@ truncation and restart always are.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
+from ibpdist.errors import UsageError
 from ibpdist.runs.restarts import seed_of
 from ibpdist.spec import FitSpec, Holdout, Name, Setting, Spec, Truncation, positive, setting_error
 
@@ -21,6 +25,8 @@ ALWAYS = ("system", "truncation")
 KEYS = ("steps", "rtol", "inner", "holdout")
 DIMS = {"steps": "step_limit"}
 """Dims that have another name than their key: the summary has the steps that were made."""
+MOST = 100_000
+"""Fits of a campaign: each has a line in its manifest and a folder."""
 Labels = Mapping[str, Any]
 
 
@@ -100,6 +106,50 @@ class CampaignSpec(Spec):
             for setting in settings:
                 positive(name, setting)
         return value
+
+    @model_validator(mode="after")
+    def _in_bounds(self) -> Self:
+        """Not more fits than a campaign holds, and no setting that its system does not take."""
+        keys = {name: getattr(self, name) for name in (*ALWAYS, *KEYS)}
+        sizes = {name: len(some) for name, some in (keys | self.settings).items()}
+        fits = math.prod(sizes.values()) * self.restarts
+        if fits > MOST:
+            largest = (
+                "restarts" if self.restarts >= max(sizes.values()) else max(sizes, key=sizes.__getitem__)
+            )
+            count = self.restarts if largest == "restarts" else sizes[largest]
+            reason = f"makes a grid of {fits:,} fits; expected at most {MOST:,}, in several campaigns"
+            raise self._fault(largest, count, reason)
+        for system in self.system:
+            self._try(system)
+        return self
+
+    def _try(self, system: str) -> None:
+        """Build a system with each value of each setting, beside the first values of the others."""
+        from ibpdist import catalog
+
+        first = {name: some[0] for name, some in self.settings.items()}
+        asked = [first, *({**first, name: one} for name, some in self.settings.items() for one in some[1:])]
+        features = next((one for one in self.truncation if one != "auto"), 1)
+        for wanted in asked:
+            try:
+                catalog.build(system, int(features), settings=wanted)
+            except UsageError as error:
+                raise self._refused(system, wanted, str(error)) from None
+
+    def _refused(self, system: str, wanted: Mapping[str, Any], reason: str) -> PydanticCustomError:
+        """What a system says names the setting that it does not take, first of all or with its value."""
+        first = reason.split(":")[0].split(" ")[0]
+        name = next(
+            (one for one, value in wanted.items() if one == first or f"{one}={value}" in reason), None
+        )
+        if name is None:
+            return setting_error("system", system, reason)
+        told = re.sub(rf"^{name}(:| is) .*?[:;] (?=expected)", "", reason)
+        return self._fault(name, wanted[name], f"{system}: {told}")
+
+    def _fault(self, name: str, value: Any, reason: str) -> PydanticCustomError:
+        return setting_error(name, value, reason, ("set",) if name in self.set else ())
 
     @property
     def settings(self) -> dict[str, list[Any]]:

@@ -61,12 +61,25 @@ def _holdout(value: object) -> object:
     if isinstance(value, str):
         if not _RECIPE.match(value):
             raise ValueError("expected a share of the columns, or a recipe that begins with cells or rows")
+        _recipe(value)
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError("expected finite number")
     if not 0 <= value < 1:
         raise ValueError("expected less than 1" if value >= 1 else "expected 0 or greater")
     return float(value)
+
+
+def _recipe(text: str) -> None:
+    """Refuse a recipe that does not say what to hold out; its text is told by the sentence around it."""
+    from ibpdist.data.splits import parse_split
+
+    try:
+        seed = parse_split(text).seed
+    except UsageError as error:
+        raise ValueError(str(error).removeprefix(f"held-out {text!r}: ")) from None
+    if seed < 0:
+        raise ValueError("expected a seed of 0 or greater")
 
 
 def _truncation(value: object) -> object:
@@ -184,9 +197,13 @@ def positive(name: str, value: Any) -> None:
         raise setting_error(name, value, between)
 
 
-def setting_error(name: str, value: Any, reason: str) -> PydanticCustomError:
-    """What is wrong with one of many settings; the sentence names it and its line."""
-    return PydanticCustomError("setting", "{reason}", {"key": name, "value": value, "reason": reason})
+def setting_error(name: str, value: Any, reason: str, within: tuple[str, ...] = ()) -> PydanticCustomError:
+    """What is wrong with one of many settings; the sentence names it and its line.
+
+    `within` are the keys around it that the validator does not stand for.
+    """
+    told = {"keys": (*within, name), "value": value, "reason": reason}
+    return PydanticCustomError("setting", "{reason}", told)
 
 
 def _sentence(error: ValidationError, lines: Lines, known: list[str]) -> str:
@@ -194,7 +211,7 @@ def _sentence(error: ValidationError, lines: Lines, known: list[str]) -> str:
     at = tuple(str(part) for part in first["loc"] if not isinstance(part, int))
     value = first["input"]
     if first["type"] == "setting":
-        at, value = (*at, first["ctx"]["key"]), first["ctx"]["value"]
+        at, value = (*at, *first["ctx"]["keys"]), first["ctx"]["value"]
     line = lines.get(at, lines.get(at[:1]))
     where = (f"line {line}: " if line is not None else "") + ".".join(at)
     if first["type"] == "extra_forbidden":

@@ -120,6 +120,14 @@ def test_a_dumped_grid_is_parsed() -> None:
         ("rtol: x", "rtol: expected number, got 'x'"),
         ("start: nowhere", "start: 'nowhere' is not known; expected one of auto, random"),
         ("inner: *a", "anchors are not read"),
+        (
+            "holdout: 'cells:foo=2'",
+            "holdout: unknown key 'foo', expected one of share, rows, seed, fresh, got",
+        ),
+        ("holdout: [0.1, 'rows:share=2']", "holdout: held-out share is 2.0: expected more than 0 and less"),
+        ("holdout: 'cells:share=x'", "holdout: share is 'x', which is not a float, got 'cells:share=x'"),
+        ("holdout: 'rows:seed=-1'", "holdout: expected a seed of 0 or greater, got 'rows:seed=-1'"),
+        ("start: empty", "start: lg-vi-infinite: expected auto, random, rows, svd, spectral, principal, got"),
     ],
 )
 def test_a_fault_is_named_with_its_line(line: str, sentence: str, tmp_path: Path) -> None:
@@ -145,6 +153,44 @@ def test_a_fault_is_named_with_its_line(line: str, sentence: str, tmp_path: Path
         ("restarts: 3", "thin: 0", "line 5: thin: expected greater than 0, got 0"),
         ("lg-vi-infinite-hard]", "lg-vi-finite]\nset:\n  bound: taylor", "line 9: set stands twice"),
         ("data: big.zarr\n", "", "data: this key is required"),
+        ("mass: 5", "moves: yes", "line 9: set.moves: lg-vi-infinite: expected true or false, got 'yes'"),
+        ("mass: 5", "moves: [true, 2]", "line 9: set.moves: lg-vi-infinite: expected true or false, got 2"),
+        (
+            "[one, column]",
+            "[one, blue]",
+            "line 8: set.noise: lg-vi-infinite: expected one, column or a number",
+        ),
+        (
+            "[one, column]",
+            "[blue, one]",
+            "line 8: set.noise: lg-vi-infinite: expected one, column or a number",
+        ),
+        (
+            "mass: 5",
+            "anneal: 0.5",
+            "line 9: set.anneal: lg-vi-infinite: expected a number of at least 1, got",
+        ),
+        ("mass: 5", "mass: much", "line 9: set.mass: lg-vi-infinite: expected a positive number or"),
+        (
+            "[lg-vi-infinite, lg-vi-infinite-hard]",
+            "lg-particle",
+            "line 8: set.noise: lg-particle: noise is one",
+        ),
+        (
+            "restarts: 3",
+            "restarts: 1000000000",
+            "line 5: restarts: makes a grid of 8,000,000,000 fits; expected at most 100,000, in several",
+        ),
+        (
+            "[10, 20]",
+            f"{list(range(1, 10_001))}",
+            "line 4: truncation: makes a grid of 120,000 fits; expected at most 100,000, in several",
+        ),
+        (
+            "mass: 5",
+            f"mass: {list(range(1, 10_001))}",
+            "line 9: set.mass: makes a grid of 240,000 fits; expected",
+        ),
     ],
 )
 def test_a_changed_line_is_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:
@@ -154,6 +200,18 @@ def test_a_changed_line_is_refused(old: str, new: str, sentence: str, tmp_path: 
 def test_a_setting_must_be_one_of_every_system(tmp_path: Path) -> None:
     text = TEXT.replace("lg-vi-infinite-hard", "lg-vi-finite").replace("mass: 5", "bound: taylor")
     assert refused(text, tmp_path).startswith("line 9: set.bound: lg-vi-finite has no such setting")
+
+
+def test_settings_are_tried_together() -> None:
+    """Of a particle filter noise and scale are numbers: none of the two is enough."""
+    spec = CampaignSpec.make(
+        data="a", system="lg-particle", truncation=4, set={"noise": [0.1, 0.2], "scale": 1, "mass": 2}
+    )
+    assert len(list(spec.cells())) == 2
+    with pytest.raises(UsageError, match=r"^system: noise is one: .*, got 'lg-particle'"):
+        CampaignSpec.make(data="a", system="lg-particle", truncation=4)
+    with pytest.raises(UsageError, match=r"^set\.scale: lg-gibbs-infinite: anchored: scale=feature"):
+        CampaignSpec.make(data="a", system="lg-gibbs-infinite", truncation=4, set={"scale": "feature"})
 
 
 def test_only_samplers_have_chains() -> None:

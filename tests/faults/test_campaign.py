@@ -44,7 +44,7 @@ class Killer(threading.Thread):
 @pytest.mark.long
 def test_many_small_fits_while_workers_are_killed(tmp_path):
     store = small_store(tmp_path, rows=2000, columns=10, chunk_rows=250)
-    settings = {"moves": False, "family": ["structured", "nonsense"]}
+    settings = {"moves": False, "noise": ["one", 1e-100]}
     good = {"truncation": [2, 3], "restarts": FITS // 2, "steps": 60, "checkpoint": 4}
     keys = grid(store, **good)
     killer = Killer(EVERY)
@@ -60,9 +60,9 @@ def test_many_small_fits_while_workers_are_killed(tmp_path):
         same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}", serial=True))
     assert verify(tmp_path / "run") == []
     more = ibp.sweep(grid(store, **(good | {"restarts": 1, "set": settings})), tmp_path / "bad", workers=2)
-    assert [fit.labels["family"] for fit, _, _ in more.failed] == ["nonsense"] * 2
+    assert [fit.labels["noise"] for fit, _, _ in more.failed] == [1e-100] * 2
     for fit in more.manifest.fits:
-        if fit.labels["family"] == "structured":
+        if fit.labels["noise"] == "one":
             labels = {name: fit.labels[name] for name in ("truncation", "restart")}
             ours = more.open(fit)["params"].to_dataset().compute()
             assert ours.identical(found.fit(**labels)["params"].to_dataset().compute())

@@ -88,6 +88,21 @@ def test_other_commands_take_the_best_fit(store, file, tmp_path):
     [
         ("restarts: 2", "restarts: two", "line 4: restarts: expected integer, got 'two'"),
         ("restarts: 2", "restart: 2", "line 4: restart: unknown key; did you mean restarts?"),
+        (
+            "restarts: 2",
+            "restarts: 1000000000",
+            "line 4: restarts: makes a grid of 2,000,000,000 fits; expected",
+        ),
+        (
+            "restarts: 2",
+            "holdout: [0.1, 'cells:foo=2']",
+            "line 4: holdout: unknown key 'foo', expected one of",
+        ),
+        (
+            "moves: false",
+            "moves: yes",
+            "line 9: set.moves: lg-vi-infinite: expected true or false, got 'yes'",
+        ),
         ("restarts: 2", "restarts: 2\nrestarts: 2", "line 5: restarts stands twice, first in line 4"),
         ("moves: false", "mooves: false", "line 9: set.mooves: lg-vi-infinite has no such setting"),
     ],
@@ -103,14 +118,15 @@ def test_a_fault_in_the_file_is_2_with_key_and_line(file, tmp_path, old, new, se
 
 def test_a_failed_fit_gives_the_campaign_its_code(store, tmp_path):
     file = tmp_path / "campaign.yaml"
-    settings = {"moves": False, "family": ["structured", "nonsense"]}
+    settings = {"moves": False, "noise": ["one", 1e-100]}
     file.write_text(as_yaml(grid(store, truncation=3, set=settings)))
     done = run_cli("sweep", file, tmp_path / "run", "-q")
     assert done.exit_code == 2
-    first = "lg-vi-infinite, K = 3, family nonsense, restart 0"
-    assert done.stderr == (
-        f"ibpdist: 2 of 4 fits failed, first {first}: family: 'nonsense': expected structured, factorised\n"
+    first = "lg-vi-infinite, K = 3, noise 1e-100, restart 0"
+    assert done.stderr.startswith(
+        f"ibpdist: 2 of 4 fits failed, first {first}: noise is 1e-100, but the cells"
     )
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_campaign_in_use_is_refused_before_anything_else(file, tmp_path):
