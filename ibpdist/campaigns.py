@@ -64,12 +64,12 @@ def sweep(
     from ibpdist.evaluate.campaign import open_campaign
 
     spec, path = spec_of(campaign), Path(run)
+    source = as_source(spec.data)
+    if source.rows == 0:
+        raise InputError("has no rows", file=spec.data)
+    place = place_for(source, True, workers, serial, scheduler, memory, cache)
     directory = CampaignDirectory(path)
     try:
-        source = as_source(spec.data)
-        if source.rows == 0:
-            raise InputError("has no rows", file=spec.data)
-        place = place_for(source, True, workers, serial, scheduler, memory, cache)
         _Sweep(directory, directory.begin(spec, source.fingerprint), source, place, progress).run()
     except KeyboardInterrupt:
         directory.events.add("interrupted")
@@ -108,11 +108,13 @@ class _Sweep:
     begun: tuple[float, float] | None = None
     """When the first of the groups that run made its first step, and how many fits were made then."""
     lock: threading.RLock = field(default_factory=threading.RLock)
+    views: dict[float | str, Source] = field(default_factory=dict)
+    """The data as fits see them, by hold-out."""
 
     def run(self) -> None:
-        wanted = [fit for fit in self.manifest.fits if not is_finished(self.directory.path, fit.id)]
-        for fit in wanted:
+        for fit in self.manifest.fits:
             self.directory.forget_failure(fit)
+        wanted = [fit for fit in self.manifest.fits if not is_finished(self.directory.path, fit.id)]
         wanted = [fit for fit in wanted if self._can_begin(fit)]
         self._tell()
         if wanted:
@@ -127,12 +129,15 @@ class _Sweep:
 
     def seen(self, fit: Fit) -> Source:
         """The data as a fit sees them."""
-        return held(self.source, fit.spec.holdout) if fit.spec.holdout else self.source
+        recipe = fit.spec.holdout
+        if recipe not in self.views:
+            self.views[recipe] = held(self.source, recipe) if recipe else self.source
+        return self.views[recipe]
 
     def _can_begin(self, fit: Fit) -> bool:
-        """Whether its system takes its settings; else it has failed, and the others have not."""
+        """Whether its system takes its settings and the data; else it has failed, and the others have not."""
         try:
-            job_on(fit.spec, self.source)
+            job_on(fit.spec, self.seen(fit))
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error)
             return False
@@ -220,17 +225,18 @@ class _Sweep:
         self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
 
-    def _fail(self, fit: Fit, error: Exception) -> None:
+    def _fail(self, fit: Fit, error: Exception, what: str = "") -> None:
         known = isinstance(error, IbpError)
         reason = str(error) if known else f"{type(error).__name__}: {error}; this is a bug"
-        self.directory.fail(fit, reason, error.code if isinstance(error, IbpError) else BUG)
+        self.directory.fail(fit, what + reason, error.code if isinstance(error, IbpError) else BUG)
 
     def _score(self, fit: Fit) -> None:
-        """The held-out score of a finished fit, unless it is there."""
+        """The held-out score of a finished fit, unless it is there; without one that it should have, it
+        has failed."""
         folder = fit_folder(self.directory.path, fit.id)
         if not fit.spec.holdout or not is_finished(self.directory.path, fit.id):
             return
-        if scores.read(folder) is not None:
+        if scores.own(scores.read(folder), fit.spec.data) is not None:
             return
         from ibpdist.evaluate.heldout import evaluate
 
@@ -238,6 +244,8 @@ class _Sweep:
             evaluate(folder, workers=self.place.workers or None)
         except IbpError as error:
             warnings.warn(f"{in_words(fit.labels)}: has no held-out score: {error}", stacklevel=2)
+        except Exception as error:  # noqa: BLE001  (a fit fails alone)
+            self._fail(fit, error, "has no held-out score: ")
         else:
             self.directory.events.add("scored", fit=fit.id)
             self._tell()

@@ -9,14 +9,14 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist import campaign_groups
+from ibpdist import campaign_groups, campaigns
 from ibpdist.algorithms.batch import Batch
 from ibpdist.algorithms.coordinate import Coordinate
 from ibpdist.campaign_groups import grouped, planned_for
 from ibpdist.campaigns import spec_of
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.place import Place
-from ibpdist.errors import ClusterLost, OutputInUse, StorageError, UsageError
+from ibpdist.errors import ClusterLost, IbpError, OutputInUse, StorageError, UsageError
 from ibpdist.runs import group
 from ibpdist.runs.campaign import CampaignDirectory, Manifest
 from ibpdist.runs.verify import verify
@@ -87,19 +87,80 @@ def test_a_smaller_grid_shows_less_and_loses_nothing(store, tmp_path):
     assert len(finished(run)) == 4
 
 
+TINY = 1e-100
+"""A noise that no file can refuse, and these data do."""
+
+
 def test_a_fit_with_bad_settings_fails_alone(store, tmp_path):
-    bad = ibp.sweep(grid(store, set={"moves": False, "family": ["structured", "nonsense"]}), tmp_path / "bad")
-    good = ibp.sweep(grid(store, set={"moves": False, "family": ["structured"]}), tmp_path / "good")
-    assert [(fit.labels["family"], code) for fit, _, code in bad.failed] == [("nonsense", 2)] * 4
-    assert all("nonsense" in reason for _, reason, _ in bad.failed)
-    failed = bad.summary.sel(family="nonsense")
+    bad = ibp.sweep(grid(store, set={"moves": False, "noise": ["one", TINY]}), tmp_path / "bad")
+    good = ibp.sweep(grid(store, set={"moves": False, "noise": ["one"]}), tmp_path / "good")
+    assert [(fit.labels["noise"], code) for fit, _, code in bad.failed] == [(TINY, 2)] * 4
+    assert all("noise is 1e-100" in reason for _, reason, _ in bad.failed)
+    failed = bad.summary.sel(noise=str(TINY))
     assert (failed.status == "failed").all()
     assert np.isnan(failed.objective).all()
-    assert "expected structured, factorised" in failed.stop.values.flat[0]
+    assert "or noise=one to learn it" in failed.stop.values.flat[0]
     for fit in good.manifest.fits:
-        same_bits(good.open(fit), bad.open(bad.one(**fit.labels, family="structured")))
-    with pytest.raises(StorageError, match=r"family nonsense, restart 0: failed: .*nonsense"):
-        bad.fit(truncation=3, restart=0, family="nonsense")
+        same_bits(good.open(fit), bad.open(bad.one(**fit.labels, noise="one")))
+    with pytest.raises(StorageError, match=r"noise 1e-100, restart 0: failed: noise is"):
+        bad.fit(truncation=3, restart=0, noise=TINY)
+
+
+def test_a_hold_out_that_the_data_do_not_have_fails_alone(store, tmp_path):
+    """Nearly all rows: none is left to train on, which only the data can tell."""
+    found = ibp.sweep(
+        grid(store, truncation=3, holdout=["rows:share=0.999999", 0.25], restarts=1), tmp_path / "run"
+    )
+    ((fit, reason, code),) = found.failed
+    assert (fit.labels["holdout"], code) == ("rows:share=0.999999", 2)
+    assert reason == "no row of 240 is left to train on: choose another share or seed"
+    assert np.isfinite(found.summary.heldout.sel(holdout="0.25")).all()
+
+
+@pytest.mark.parametrize("broken", [ZeroDivisionError("on purpose"), FloatingPointError("on purpose")])
+def test_a_score_that_breaks_fails_its_fit_alone_and_is_tried_again(store, tmp_path, monkeypatch, broken):
+    from ibpdist.evaluate import heldout
+
+    run, keys, true = tmp_path / "run", grid(store, holdout=0.25), heldout.evaluate
+    scored = []
+
+    def breaking(folder, *rest, **more):
+        scored.append(folder.name)
+        if len(scored) == 2:
+            raise broken
+        return true(folder, *rest, **more)
+
+    monkeypatch.setattr(heldout, "evaluate", breaking)
+    found = ibp.sweep(keys, run)
+    ((fit, reason, code),) = found.failed
+    assert fit.id == scored[1]
+    assert code == 1
+    assert reason == f"has no held-out score: {type(broken).__name__}: on purpose; this is a bug"
+    assert len(scored) == 4, "the others are scored"
+    assert (found.number(fit, "status"), found.number(fit, "stop")) == ("failed", reason)
+    assert np.isfinite(found.number(fit, "objective"))
+    assert int(found.summary.heldout.notnull().sum()) == 3
+    again = ibp.sweep(keys, run)
+    assert again.failed == []
+    assert again.summary.heldout.notnull().all()
+    assert scored[4:] == [fit.id], "only what has no score is scored"
+    assert len(finished(run)) == 4
+
+
+def test_a_score_on_other_data_does_not_stand_for_its_own(store, tmp_path, monkeypatch):
+    run, keys = tmp_path / "run", grid(store, truncation=3, restarts=1, holdout=0.25)
+    new = small_store(tmp_path, rows=80)
+    with monkeypatch.context() as patched:
+        patched.setattr(campaigns._Sweep, "_score", lambda *args: None)
+        (fit,) = ibp.sweep(keys, run).manifest.fits
+    ibp.evaluate(run / "fits" / fit.id, new)
+    assert ibp.sweep(keys, run).is_scored
+
+
+def test_data_that_cannot_be_read_leave_nothing_behind(tmp_path):
+    with pytest.raises(IbpError):
+        ibp.sweep(grid(tmp_path / "data.zarr"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_fit_that_breaks_in_a_step_fails_alone_and_is_tried_again(store, tmp_path, monkeypatch):
@@ -194,9 +255,9 @@ def test_fits_are_scored_on_what_was_held_out_from_them(store, tmp_path):
     assert np.isnan(held.sel(holdout="0.0")).all()
     assert np.isfinite(held.sel(holdout=["0.25", "rows:share=0.2"])).all()
     assert len(list((tmp_path / "run" / "groups").iterdir())) == 3, "a group for each hold-out"
-    best = found.best()
+    best = found.best(holdout=0.25)
     level = float(best["heldout"].score.sel(estimate="variance").isel(evaluation=0))
-    assert level == float(held.max())
+    assert level == float(held.sel(holdout="0.25").max())
     again = float(ibp.evaluate(best).score.sel(estimate="variance"))
     assert again == level
 

@@ -15,6 +15,8 @@ from ibpdist.runs.directory import is_run
 from ibpdist.runs.lock import Lock
 
 NAME = "heldout.json"
+HELD = "cells held out from the fit"
+"""How the words of a protocol begin that hides what the fit did not see."""
 _WORDS = ("data", "fingerprint", "protocol", "method")
 _COUNTS = ("cells", "rows")
 Entry = dict[str, Any]
@@ -47,6 +49,16 @@ def read(run: Path) -> xr.Dataset | None:
     made = xr.Dataset(held, {"estimate": list(entries[0]["score"])})
     made.score.attrs["units"] = "nats per hidden cell"
     return made
+
+
+def own(found: xr.Dataset | None, data: str) -> int | None:
+    """Which evaluation is that of what was held out from the fit: of hidden cells as its protocol says, of
+    held-out rows the first on `data`, those of the fit. None without any."""
+    if found is None:
+        return None
+    words, of = found["protocol"].values, found["data"].values
+    hidden = [at for at, one in enumerate(words) if str(one).startswith(HELD)]
+    return next(iter(hidden or np.flatnonzero(of == data).tolist()), None)
 
 
 def _home(run: Path) -> Path:

@@ -1,7 +1,8 @@
 """The summary of a campaign: numbers of all fits by label, as RUN/summary.
 
 Dims are those of the grid: system, truncation, every swept key, restart. What is not there yet, or
-failed, is NaN in the numbers and told by `status` and `stop`.
+failed, is NaN in the numbers and told by `status` and `stop`; a fit that failed only when it was scored
+has its other numbers.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def row(path: Path, fit: Fit) -> Row:
         names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
         numbers = {ours: found[theirs] for theirs, ours in names.items()}
         told |= {"status": "finished", "stop": found["reason"], **numbers, **_heldout(path, fit)}
-    elif failed is not None:
+    if failed is not None:
         told |= {"status": "failed", "stop": failed["reason"]}
     return told
 
@@ -108,10 +109,8 @@ def ended(folder: Path) -> Row:
 def _heldout(path: Path, fit: Fit) -> Row:
     """The score of the cells that were held out from this fit."""
     found = scores.read(fit_folder(path, fit.id)) if fit.spec.holdout else None
-    if found is None:
+    at = scores.own(found, fit.spec.data)
+    if found is None or at is None:
         return {}
-    own = np.flatnonzero(found.data.values == fit.spec.data)
-    if not own.size:
-        return {}
-    one = found.isel(evaluation=int(own[0])).sel(estimate="variance")
+    one = found.isel(evaluation=at).sel(estimate="variance")
     return {"heldout": float(one.score), "heldout_error": float(one.error)}

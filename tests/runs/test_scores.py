@@ -115,3 +115,17 @@ def test_a_new_fit_in_the_same_place_forgets_it(sound, run):
     ibp.evaluate(run)
     ibp.fit(sound / "a.zarr", system="lg-vi-finite", K=3, steps=3, run=run, overwrite=True)
     assert scores.read(run) is None
+
+
+def test_which_evaluation_is_of_what_was_held_out(sound, run):
+    """Not the newest, nor one of other columns of the same rows."""
+    store = str(sound / "a.zarr")
+    assert scores.own(scores.read(run), store) is None
+    ibp.evaluate(run, store, visible="even")
+    assert scores.own(scores.read(run), store) == 0
+    ibp.evaluate(run)
+    ibp.evaluate(run, sound / "new.zarr")
+    held = scores.read(run)
+    assert held.sizes["evaluation"] == 3
+    assert scores.own(held, store) == scores.own(held, "moved.zarr") == 1
+    assert scores.own(held.isel(evaluation=[2]), store) is None
