@@ -47,10 +47,13 @@ def link(run: str | Path, page: Path) -> None:
 
 
 def table(run: str | Path, summary: Any) -> None:
-    """The fits of a campaign, best first: held-out score where there is one, else objective."""
+    """The fits of a campaign, best first: held-out score where there is one, else objective. Those of
+    different hold-outs cannot be compared and come one after the other."""
     if is_served():
-        rows = sorted(rows_of(summary), key=_rank)
-        shown = f"{min(len(rows), LISTED)} of {len(rows)} fits of {run}, best first"
+        order = summary["holdout"].values.tolist() if "holdout" in summary.dims else [None]
+        rows = sorted(rows_of(summary), key=lambda row: (order.index(row.get("holdout")), _rank(row)))
+        within = " within each hold-out" if len(order) > 1 else ""
+        shown = f"{min(len(rows), LISTED)} of {len(rows)} fits of {run}, best first{within}"
         create_table_artifact(rows[:LISTED], key=key(run, "summary"), description=shown)
 
 

@@ -31,7 +31,7 @@ def campaign(
         campaign: The YAML file of the campaign.
         run: The directory of the campaign.
         source: A matrix to store first as the data of the campaign, unless they are there.
-        new: A dataset of new rows on which the best fit is scored.
+        new: A dataset of new rows on which the best fit is scored, of each hold-out.
         where: Where it runs; the results have the same bits.
     """
     with owned(run):
@@ -40,8 +40,8 @@ def campaign(
         perform(sweep_step, campaign, run, where.options())
         if not any_finished(run):
             refuse_failed(run)
-        if new is not None:
-            perform(evaluate_step, best_of(run), new, where.threads())
+        for best in bests_of(run) if new is not None else []:
+            perform(evaluate_step, best, new, where.threads())
         page = perform(report_step, run)
         refuse_failed(run)
     return page
@@ -51,10 +51,9 @@ def any_finished(run: str) -> bool:
     return bool((ibp.open_campaign(run).summary["status"] == "finished").any())
 
 
-def best_of(run: str) -> str:
-    """The run of the best fit of a campaign."""
-    found = ibp.open_campaign(run)
-    return str(fit_folder(Path(run), found.best_fit().id))
+def bests_of(run: str) -> list[str]:
+    """The run of the best fit of a campaign; where several hold-outs are swept, of the best of each."""
+    return [str(fit_folder(Path(run), fit.id)) for fit in ibp.open_campaign(run).bests()]
 
 
 if __name__ == "__main__":

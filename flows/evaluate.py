@@ -10,7 +10,7 @@ from prefect import flow
 import ibpdist as ibp
 from flows import artifacts
 from flows.steps import Where, perform, step
-from ibpdist.evaluate.heldout import summary
+from ibpdist.evaluate import heldout
 from ibpdist.runs import scores
 from ibpdist.spec import FitSpec
 
@@ -24,8 +24,8 @@ def evaluate_step(run: str, store: str | None, where: dict[str, Any]) -> float:
     known = kept(run, store)
     if known is not None:
         return known
-    scored = ibp.evaluate(run, store, **where)
-    artifacts.say(run, "score", summary(scored))
+    scored = heldout.evaluate(run, store, **where)
+    artifacts.say(run, "score", heldout.summary(scored))
     return float(scored["score"].sel(estimate=MAIN))
 
 
@@ -46,9 +46,9 @@ def kept(run: str, store: str | None) -> float | None:
     known = scores.read(Path(run))
     if known is None:
         return None
+    levels = known["score"].sel(estimate=MAIN).values
     if store is None:
-        same = known["data"].values == FitSpec.read(Path(run) / "spec.yaml").data
-    else:
-        same = known["fingerprint"].values == ibp.open_dataset(store).fingerprint
-    found = known["score"].sel(estimate=MAIN).values[same]
+        own = scores.own(known, FitSpec.read(Path(run) / "spec.yaml").data)
+        return None if own is None else float(levels[own])
+    found = levels[known["fingerprint"].values == ibp.open_dataset(store).fingerprint]
     return float(found[-1]) if len(found) else None

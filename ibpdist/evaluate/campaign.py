@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ibpdist import catalog
-from ibpdist.campaign_spec import CampaignSpec, in_words
+from ibpdist.campaign_spec import CampaignSpec, Labels, in_words
 from ibpdist.errors import StorageError, UsageError
 from ibpdist.evaluate import consensus
 from ibpdist.runs import table
@@ -70,19 +70,27 @@ class Campaign:
             raise StorageError(f"{in_words(fit.labels)}: {what}")
         return open_result(fit_folder(self.path, fit.id))
 
-    def best(self, by: By | None = None) -> xr.DataTree:
+    def best(self, by: By | None = None, **labels: Any) -> xr.DataTree:
         """The result of the best fit, by held-out score where there is one, else by objective."""
-        return self.open(self.best_fit(by))
+        return self.open(self.best_fit(by, **labels))
 
     def best_fit(self, by: By | None = None, **labels: Any) -> Fit:
         """The finished fit with the highest held-out score or objective, of those with these labels.
 
-        By objective a sampler is the best only among samplers: a log joint density is no bound.
+        By objective a sampler is the best only among samplers: a log joint density is no bound. Fits with
+        different hold-outs saw different cells and are scored on different ones, so where `holdout` is
+        swept it is one of the labels.
         """
-        by = by or ("heldout" if self.is_scored else "objective")
-        if by not in ("heldout", "objective"):
+        if by not in (None, "heldout", "objective"):
             raise UsageError(f"by is {by!r}: expected heldout or objective")
         fits = list(self.with_labels(**labels))
+        if "holdout" not in labels and self.holdouts:
+            some = ", ".join(map(str, self.holdouts))
+            raise UsageError(
+                f"{self.path}: fits with different hold-outs cannot be compared: give holdout, one of {some}"
+            )
+        scored = any(np.isfinite(self.number(fit, "heldout")) for fit in fits)
+        by = by or ("heldout" if scored else "objective")
         level = np.array([self.number(fit, by) for fit in fits])
         if by == "objective":
             level = comparable(level, np.array([fit.labels["system"] for fit in fits]))
@@ -91,6 +99,27 @@ class Campaign:
                 f"{self.path}: no fit has {'a held-out score' if by == 'heldout' else 'ended'}"
             )
         return fits[int(np.nanargmax(level))]
+
+    def bests(self) -> list[Fit]:
+        """The best fit of each hold-out that has one, in the order of the grid; the first is what stands
+        for the campaign."""
+        each: list[Labels] = [{"holdout": one} for one in self.holdouts] or [{}]
+        return [self.best_fit(**labels) for labels in each if self._any_ended(**labels)]
+
+    def shown(self) -> Fit:
+        """The fit that stands for the campaign: its best, of several hold-outs that of the first."""
+        found = self.bests()
+        if not found:
+            raise StorageError(f"{self.path}: no fit has ended")
+        return found[0]
+
+    def _any_ended(self, **labels: Any) -> bool:
+        return any(np.isfinite(self.number(fit, "objective")) for fit in self.with_labels(**labels))
+
+    @property
+    def holdouts(self) -> list[float | str]:
+        """Hold-outs when several are swept."""
+        return list(self.spec.dims().get("holdout", []))
 
     @property
     def is_scored(self) -> bool:
@@ -121,16 +150,20 @@ class Campaign:
 
     def restarts(self, **labels: Any) -> list[Fit]:
         """Finished restarts of one kind of fit: that with these labels, else that of the best fit."""
-        kind = dict(self.best_fit(**labels).labels)
-        kind.pop("restart")
+        kind = kind_of(self.best_fit(**labels))
         return [fit for fit in self.with_labels(**kind) if is_finished(self.path, fit.id)]
 
     def aligned(self, **labels: Any) -> xr.Dataset:
         """Features of the restarts of one kind of fit beside those of the best one (consensus.py)."""
         top = self.best_fit(**labels)
+        if catalog.find(top.spec.system).sampler:
+            raise UsageError(
+                f"{top.spec.system}: of a sampler one draw is no answer, so restarts are not compared; "
+                "ibp.posterior.features says of each how sure its features are"
+            )
         found = {fit.labels["restart"]: self.open(fit) for fit in self.restarts(**labels)}
         made = consensus.aligned(found, top.labels["restart"])
-        same = {name: str(value) for name, value in top.labels.items() if name != "restart"}
+        same = {name: str(value) for name, value in kind_of(top).items()}
         return made.assign_attrs(same)
 
     def stability(self, **labels: Any) -> xr.Dataset:
@@ -146,6 +179,11 @@ def comparable(objective: NDArray[Any], systems: NDArray[Any]) -> NDArray[Any]:
     )
     fits: NDArray[Any] = np.where(kinds.reshape(systems.shape), np.nan, objective)
     return objective if np.isnan(fits).all() else fits
+
+
+def kind_of(fit: Fit) -> dict[str, Any]:
+    """The labels that a fit shares with its restarts."""
+    return {name: value for name, value in fit.labels.items() if name != "restart"}
 
 
 def open_campaign(run: str | Path) -> Campaign:
@@ -164,4 +202,9 @@ def run_of(path: Path) -> Path:
     if not is_campaign(path):
         return path
     campaign = open_campaign(path)
+    if campaign.holdouts:
+        some = ", ".join(str(fit_folder(path, fit.id)) for fit in campaign.bests())
+        raise UsageError(
+            f"{path}: fits with different hold-outs cannot be compared; name the best of one: {some or path}"
+        )
     return fit_folder(path, campaign.best_fit().id)

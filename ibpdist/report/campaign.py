@@ -22,18 +22,27 @@ def summary(campaign: Any) -> str:
 
 
 def _answer(campaign: Any) -> Iterator[str]:
-    """The best fit, how many features it has and how many of them come back."""
-    if not _ended(campaign, campaign.manifest.fits):
+    """The best fit, how many features it has and how many of them come back; of each hold-out its own."""
+    bests = campaign.bests()
+    if not bests:
         yield "no fit has ended"
         return
-    by = "heldout" if campaign.is_scored else "objective"
-    best = campaign.best_fit(by)
-    found = counted(int(campaign.number(best, "active")), "feature")
-    judged = "held-out score" if by == "heldout" else "objective"
-    yield f"{found}, by the {judged} the best: {in_words(best.labels)}"
-    restarts = campaign.restarts(**{name: value for name, value in best.labels.items() if name != "restart"})
+    if campaign.holdouts:
+        yield "fits with different hold-outs cannot be compared: the best of each"
+    for best in bests:
+        scored = np.isfinite(campaign.number(best, "heldout"))
+        found = counted(int(campaign.number(best, "active")), "feature")
+        judged = "held-out score" if scored else "objective"
+        yield f"{found}, by the {judged} the best: {in_words(best.labels)}"
+        yield from _again(campaign, best)
+
+
+def _again(campaign: Any, best: Any) -> Iterator[str]:
+    """How many features of a fit other restarts of its kind have."""
+    kind = {name: value for name, value in best.labels.items() if name != "restart"}
+    restarts = campaign.restarts(**kind)
     if len(restarts) > 1 and not catalog.find(best.spec.system).sampler:
-        share = campaign.stability()["stability"].values
+        share = campaign.stability(**kind)["stability"].values
         often = f"{int((share >= STABLE).sum())} of {counted(len(share), 'feature')}"
         yield f"{often} come back in at least {STABLE:.0%} of its {len(restarts)} restarts"
 

@@ -43,15 +43,19 @@ def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
         import ibpdist
 
         campaign = ibpdist.open_campaign(run)
-        best = campaign.best()
-        again = None if "draws" in best.children else _stability(campaign)
+        fit = campaign.shown()
+        best = campaign.open(fit)
+        again = None if "draws" in best.children else _stability(campaign, fit)
         return Facts(run, best, campaign, _logs(run), image, again)
     return Facts(run, open_result(run), logs=_logs(run), image=image)
 
 
-def _stability(campaign: Any) -> Any:
-    """Of the features of the best fit over the finished restarts of its kind; None with fewer than two."""
-    return None if len(campaign.restarts()) < 2 else campaign.stability()
+def _stability(campaign: Any, fit: Any) -> Any:
+    """Of the features of a fit over the finished restarts of its kind; None with fewer than two."""
+    from ibpdist.evaluate.campaign import kind_of
+
+    kind = kind_of(fit)
+    return None if len(campaign.restarts(**kind)) < 2 else campaign.stability(**kind)
 
 
 def page(facts: Facts, sections: tuple[Section, ...] = SECTIONS) -> Html:

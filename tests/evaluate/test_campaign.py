@@ -137,3 +137,45 @@ def test_a_fit_cut_short_by_the_limit_that_nobody_chose(tmp_path, monkeypatch):
     assert not found.cut_short
     monkeypatch.setattr(FitSpec.model_fields["steps"], "default", 5)
     assert found.cut_short
+
+
+def test_fits_with_different_hold_outs_are_not_compared(tmp_path):
+    store = small_store(tmp_path)
+    found = ibp.sweep(grid(store, steps=20, holdout=[0.1, 0.6]), tmp_path / "run")
+    for call in (found.best, found.best_fit, found.restarts, found.stability):
+        with pytest.raises(UsageError, match=r"cannot be compared: give holdout, one of 0\.1, 0\.6$"):
+            call()
+    bests = found.bests()
+    assert [fit.labels["holdout"] for fit in bests] == [0.1, 0.6]
+    for fit in bests:
+        held = found.summary.heldout.sel(holdout=fit.labels["holdout"])
+        assert found.number(fit, "heldout") == float(held.max())
+        assert found.best_fit(holdout=fit.labels["holdout"]) == fit
+    assert found.shown() == bests[0]
+    with pytest.raises(UsageError, match=f"name the best of one: .*{bests[0].id}, .*{bests[1].id}"):
+        run_of(found.path)
+
+
+def test_last_draws_of_samplers_are_not_compared(tmp_path):
+    store = small_store(tmp_path, rows=64)
+    keys = {"data": str(store), "system": "lg-gibbs-infinite", "truncation": 3, "restarts": 2, "steps": 8}
+    found = ibp.sweep(keys, tmp_path / "run")
+    for call in (found.stability, found.aligned):
+        with pytest.raises(UsageError, match="lg-gibbs-infinite: of a sampler one draw is no answer"):
+            call()
+
+
+def test_what_an_earlier_version_let_pass_can_still_be_read(campaign, tmp_path):
+    """It is sealed: what was checked when it was written is not checked again."""
+    import shutil
+
+    from ibpdist.runs import sealed
+
+    run = shutil.copytree(campaign.path, tmp_path / "run")
+    body = sealed.read(run / "manifest.json")
+    body["spec"]["set"]["mass"] = ["learn", "nonsense"]
+    for fit in body["fits"]:
+        if fit["labels"]["mass"] == 2:
+            fit["labels"]["mass"] = fit["spec"]["set"]["mass"] = "nonsense"
+    sealed.write(run / "manifest.json", body)
+    assert ibp.open_campaign(run).spec.set["mass"] == ["learn", "nonsense"]

@@ -112,3 +112,16 @@ def test_without_a_server_they_are_lines(capsys, monkeypatch):
     link("night", Path("night/report.html"))
     table("night", grid())
     assert capsys.readouterr().out == "held-out score: 1\nreport: night/report.html\n"
+
+
+def test_hold_outs_come_one_after_the_other(made):
+    one, other = grid((-0.5, -0.7, np.nan, -0.6)), grid((-9.0, -8.0, -7.0, -6.0))
+    parts = [held.drop_vars("data") for held in (other, one)]
+    both = xr.concat(parts, "holdout").assign_coords(holdout=["0.1", "0.6"])
+    table("night", both)
+    ((_, (rows,), more),) = made
+    assert [(row["holdout"], row["fit"]) for row in rows] == [
+        *(("0.1", fit) for fit in "dcba"),
+        *(("0.6", fit) for fit in "adbc"),
+    ]
+    assert more["description"] == "8 of 8 fits of night, best first within each hold-out"

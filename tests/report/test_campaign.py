@@ -45,15 +45,28 @@ def test_the_answer_comes_first(store, tmp_path):
 
 
 def test_without_scores_and_with_failures(store, tmp_path):
-    keys = grid(store, restarts=1, truncation=3, set={"moves": False, "family": ["structured", "nonsense"]})
+    keys = grid(store, restarts=1, truncation=3, set={"moves": False, "noise": ["one", 1e-100]})
     text = summary(ibp.sweep(keys, tmp_path / "run"))
-    assert "by the objective the best: lg-vi-infinite, K = 3, family structured, restart 0" in text
+    assert "by the objective the best: lg-vi-infinite, K = 3, noise one, restart 0" in text
     assert "held out" not in text
     assert "come back" not in text, "one restart says nothing of others"
     assert "1 of 2 fits ended" in text
-    assert "1 failed:\n- lg-vi-infinite, K = 3, family nonsense, restart 0: " in text
-    row = next(line for line in text.splitlines() if "nonsense" in line)
+    assert "1 failed:\n- lg-vi-infinite, K = 3, noise 1e-100, restart 0: " in text
+    row = next(line for line in text.splitlines() if "1e-100" in line)
     assert row.split()[-6:] == ["-", "-", "-", "0", "of", "1"]
+
+
+def test_hold_outs_are_not_ranked_against_each_other(store, tmp_path):
+    found = ibp.sweep(grid(store, steps=30, holdout=[0.0, 0.25]), tmp_path / "run")
+    lines = summary(found).splitlines()
+    assert lines[0] == "fits with different hold-outs cannot be compared: the best of each"
+    said = [line for line in lines if " the best: " in line]
+    assert [line.split(", ")[1].partition(" the best")[0] for line in said] == [
+        "by the objective",
+        "by the held-out score",
+    ]
+    assert [f"holdout {one}" in line for one, line in zip((0.0, 0.25), said, strict=True)] == [True, True]
+    assert sum("come back" in line for line in lines) == 2
 
 
 def test_before_anything_has_ended(store, tmp_path):
