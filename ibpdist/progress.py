@@ -59,6 +59,8 @@ SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_PICTURES = 0.2
 SHOWN = 16
 """Fits of a campaign that have a line each on a terminal."""
+LEAST_NAME = 12
+"""Characters that are left of the name of a fit."""
 
 
 @contextmanager
@@ -142,19 +144,33 @@ class _SweepPicture:
         from rich.text import Text
 
         if self.clock.due(now.ended):
-            self.live.update(Text("\n".join(standing(self.title, now)), no_wrap=True), refresh=True)
+            lines = standing(self.title, now, width=self.live.console.width)
+            self.live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
 
 
-def standing(title: str, now: Standing, most: int | None = SHOWN) -> Iterator[str]:
-    """A line for each of so many fits, then one for all."""
+def standing(title: str, now: Standing, most: int | None = SHOWN, width: int | None = None) -> Iterator[str]:
+    """A line for each of so many fits, then one for all. Where lines have a width, names give way."""
     shown = now.running[:most]
     for one in shown:
-        yield f"  {one.name}: step {one.step} of at most {one.limit}, {_level(one.objective, one.active)}"
+        level = _level(one.objective, one.active, 4 if width is None else 1)
+        where = f": step {one.step} of at most {one.limit}, {level}"
+        name = one.name if width is None else shortened(one.name, width - len(where) - 2)
+        yield f"  {name}{where}"
     if shown and len(now.running) > len(shown):
         yield f"  and {len(now.running) - len(shown)} more"
     failed = f", {now.failed} failed" if now.failed else ""
     left = f", at most {duration(now.left)} left" if now.left is not None else ""
     yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}"
+
+
+def shortened(name: str, room: int) -> str:
+    """At most so many characters of a name, if that is not too few: its middle is left out, since names of
+    fits differ at their ends."""
+    room = max(room, LEAST_NAME)
+    if len(name) <= room:
+        return name
+    end = room // 2
+    return f"{name[: room - end - 1]}…{name[-end:]}"
 
 
 class _CountLines:

@@ -1,6 +1,7 @@
 """Progress of a campaign: a line for each fit that runs and one for all."""
 
 import io
+import re
 
 import pytest
 
@@ -76,6 +77,31 @@ def test_a_terminal_shows_some_fits_and_all(monkeypatch):
     assert "K = 16" not in text
     assert "and 4 more" in text
     assert "sweep: 3 of 40 fits ended, 20 running, at most 12 s left" in text
+
+
+NAME = "lg-vi-infinite, K = 12, noise column, scale feature, mass learn, restart "
+
+
+@pytest.mark.parametrize("width", [60, 80, 90, 200])
+def test_a_line_keeps_its_end_on_a_narrow_terminal(monkeypatch, width):
+    seen = Terminal()
+    monkeypatch.setattr(progress.sys, "stderr", seen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    fits = [Running(f"{NAME}{at}", 298, 1000, -16023.29504, 12) for at in range(2)]
+    with sweeping("sweep") as tell:
+        tell(Standing(3, 40, 0, fits, 12.0))
+    lines = [line for line in seen.getvalue().splitlines() if "step 298" in line][-2:]
+    for at, line in enumerate(lines):
+        assert f"restart {at}: step 298 of at most 1000, objective -16,023.3, 12 active" in line or width < 80
+        assert ("…" in line) is (width < 200)
+        assert len(re.sub("\x1b.*?[A-Za-z]", "", line)) <= width
+
+
+def test_names_lose_their_middle():
+    assert progress.shortened("0123456789abcdefghij", 20) == "0123456789abcdefghij"
+    assert progress.shortened("0123456789abcdefghij", 13) == "012345…efghij"
+    assert progress.shortened("0123456789abcdefghij", -5) == "01234…efghij"
 
 
 @pytest.mark.parametrize(
