@@ -4,6 +4,9 @@ Features have no names in a sampler, and those of two draws need not be the same
 do not change when features change places are looked at (nsfa 12): how many there are, how many
 entries are on, the log joint density, the variances, the mass. Rank-normalised split R-hat,
 bulk and tail effective sample size are those of arviz-stats.
+
+What some draws do not have, such as a scale where there is no feature, is judged by the draws that have
+it: the last ones of every chain, as many as the chain with the fewest has.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ MIXED, ENOUGH, FEW = 1.01, 400.0, 4
 chain below which nothing can be said."""
 HOPELESS = 100.0
 TAIL = (0.05, 0.95)
-COLUMNS = ("mean", "sd", "mcse", "rhat", "ess_bulk", "ess_tail")
+COLUMNS = ("mean", "sd", "mcse", "rhat", "ess_bulk", "ess_tail", "draws")
 
 
 def diagnostics(posterior: xr.Dataset) -> xr.Dataset:
-    """By `variable` of `posterior` (chain, draw): mean, sd, its Monte Carlo error, R-hat, effective draws."""
+    """By `variable` of `posterior` (chain, draw): mean, sd, its Monte Carlo error, R-hat, effective draws,
+    and the `draws` of each chain that have it."""
     scalars = [str(name) for name, held in posterior.data_vars.items() if held.dims == ("chain", "draw")]
     found = np.array([_row(posterior[name].values.astype(float)) for name in scalars])
     table = found.reshape(len(scalars), len(COLUMNS))
@@ -35,8 +39,9 @@ def diagnostics(posterior: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(held, {"variable": np.array(scalars, dtype=str)})
 
 
-def remarks(found: xr.Dataset, chains: int) -> Iterator[str]:
-    """What a person should know before using the draws, in words."""
+def remarks(found: xr.Dataset, chains: int, draws: int) -> Iterator[str]:
+    """What a person should know before using so many draws of each chain, in words."""
+    yield from _few(found, draws)
     if chains == 1:
         yield (
             "one chain cannot show that it has forgotten where it began: run several, such as with --chains 4"
@@ -58,18 +63,40 @@ def said(rhat: float) -> str:
     return "above 100" if rhat > HOPELESS else f"{rhat:.3f}"
 
 
+def _few(found: xr.Dataset, draws: int) -> Iterator[str]:
+    """What cannot be judged; of what no draw has there is nothing to say."""
+    least = f"at least {FEW} are needed"
+    if draws < FEW:
+        yield f"too few draws to judge ({draws} a chain; {least})"
+        return
+    have = found["draws"].values if "draws" in found else np.full(found.sizes["variable"], draws)
+    for at in np.flatnonzero((have < FEW) & np.isfinite(found["mean"].values)):
+        name = str(found["variable"].values[at]).replace("_", " ")
+        yield f"too few draws to judge {name} ({have[at]:.0f} of a chain have one; {least})"
+
+
 def _row(values: Float) -> list[float]:
     """The columns of one variable (chain, draw); those that cannot be had are NaN."""
-    mean, sd = float(values.mean()), float(values.std(ddof=1)) if values.size > 1 else 0.0
-    if values.shape[1] < FEW or not np.isfinite(values).all() or np.ptp(values) == 0:
-        return [mean, sd, np.nan, np.nan, np.nan, np.nan]
+    known = [chain[np.isfinite(chain)] for chain in values]
+    draws, pooled = min(map(len, known)), np.concatenate(known)
+    if not pooled.size:
+        return [*[np.nan] * (len(COLUMNS) - 1), 0.0]
+    constant = np.ptp(pooled) == 0
+    mean, sd = float(pooled.mean()), 0.0 if constant else float(pooled.std(ddof=1))
+    if draws < FEW or constant:
+        return [mean, sd, np.nan, np.nan, np.nan, np.nan, draws]
+    table = np.array([chain[-draws:] for chain in known])
+    return [mean, sd, *_judged(table), draws]
+
+
+def _judged(values: Float) -> Iterator[float]:
+    """Monte Carlo error, R-hat, and effective draws for the centre and the tails."""
     stats = _stats()
     with np.errstate(all="ignore"):
-        mcse = stats.mcse(values, chain_axis=0, draw_axis=1)
-        rhat = stats.rhat(values, chain_axis=0, draw_axis=1, method="rank")
-        bulk = stats.ess(values, chain_axis=0, draw_axis=1, method="bulk")
-        tail = stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=TAIL)
-    return [mean, sd, *(float(one) for one in (mcse, rhat, bulk, tail))]
+        yield float(stats.mcse(values, chain_axis=0, draw_axis=1))
+        yield float(stats.rhat(values, chain_axis=0, draw_axis=1, method="rank"))
+        yield float(stats.ess(values, chain_axis=0, draw_axis=1, method="bulk"))
+        yield float(stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=TAIL))
 
 
 def _worst(found: xr.Dataset, name: str, *, largest: bool) -> tuple[str, float] | None:

@@ -3,7 +3,7 @@ to believe it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,8 @@ def features(result: Any) -> Iterator[str]:
 def remarks(result: Any) -> Iterator[str]:
     """Whether the draws can be used."""
     sizes = result["posterior"].sizes
-    yield from diagnostics.remarks(result["diagnostics"].to_dataset(), int(sizes["chain"]))
+    table = result["diagnostics"].to_dataset()
+    yield from diagnostics.remarks(table, int(sizes["chain"]), int(sizes["draw"]))
 
 
 def facts(result: Any) -> Iterator[tuple[str, str]]:
@@ -82,7 +83,15 @@ def facts(result: Any) -> Iterator[tuple[str, str]]:
     yield "chains", f"{sizes['chain']} of {sizes['draw']} draws each"
     for at, name in enumerate(table["variable"].values):
         one = {key: float(held.values[at]) for key, held in table.data_vars.items()}
-        text = f"{one['mean']:.6g} +- {one['sd']:.3g}"
-        if not np.isnan(one["rhat"]):
-            text += f"  R-hat {diagnostics.said(one['rhat'])}, {one['ess_bulk']:.0f} effective draws"
-        yield str(name).replace("_", " "), text
+        yield str(name).replace("_", " "), _scalar(one, int(sizes["draw"]))
+
+
+def _scalar(one: Mapping[str, float], draws: int) -> str:
+    """Of so many draws a chain some may not have it."""
+    have = one.get("draws", draws)
+    if np.isnan(one["mean"]):
+        return "no draw has one"
+    text = f"{one['mean']:.6g} +- {one['sd']:.3g}"
+    if not np.isnan(one["rhat"]):
+        text += f"  R-hat {diagnostics.said(one['rhat'])}, {one['ess_bulk']:.0f} effective draws"
+    return text if have == draws else f"{text}; a chain has one in {have:.0f} of {draws} draws"

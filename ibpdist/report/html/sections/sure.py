@@ -41,7 +41,7 @@ def _chains(facts: Facts) -> Iterator[Verdict]:
         (DOUBT, tag("span", f"{text[:1].upper()}{text[1:]}.", data_remark="diagnostics")) for text in doubts
     )
     rhat = worst(facts)
-    if rhat is None:
+    if rhat is None and not doubts:
         yield OPEN, "There are too few draws to say whether the chains agree."
     elif not doubts:
         yield GOOD, ["The chains agree: R-hat is at most ", rhat.html(RHAT), "."]
