@@ -23,12 +23,12 @@ from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
 from ibpdist.evaluate import units
-from ibpdist.runs import provenance, result
+from ibpdist.runs import provenance, result, warm
 from ibpdist.runs import restarts as starts
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, identity, is_run
 from ibpdist.runs.drive import Progress, drive, in_memory
-from ibpdist.runs.job import Job, SamplerJob, check, features_for, job_of
+from ibpdist.runs.job import Job, SamplerJob, check, job_of
 from ibpdist.runs.sample import sample
 from ibpdist.spec import FitSpec
 
@@ -90,7 +90,8 @@ def fit(
     thin: of the steps after those every so many are kept.
     holdout: share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
     checkpoint: steps from one checkpoint of a run to the next.
-    start: a run or result whose parameters to begin with.
+    start: a run or result whose features to begin with: of the same model, or for a sampler of all rows
+        at once of the same weights and observation.
     workers: local processes. Where a fit runs does not change its bits.
     serial: True to stay in this process.
     scheduler: the address of a Dask cluster to use.
@@ -109,7 +110,7 @@ def fit(
         refuse_place(run, data, start)
     source = as_source(data)
     job = job_of(spec, source)
-    first = None if start is None else _parameters(start, job)
+    first = None if start is None else warm.parameters(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
     if run is None and not place.distributed and not isinstance(job, SamplerJob):
         return _without_run(job, place, first, progress)
@@ -309,24 +310,6 @@ def _reopen(directory: RunDirectory) -> Job:
             stacklevel=3,
         )
     return job
-
-
-def _parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
-    """Parameters of a result to begin with; refused when they are of another model."""
-    found = result.open_result(start) if isinstance(start, str | Path) else start
-    theirs, ours = catalog.find(found.attrs["system"]), catalog.find(job.spec.system)
-    attrs, params = found.attrs, result.params_of(found)
-    wanted = (ours.prior, ours.weights, ours.observation, job.source.columns)
-    given = (theirs.prior, theirs.weights, theirs.observation, attrs["columns"])
-    features, most = len(params.ids), features_for(job.spec, job.source)
-    fixed = ours.prior == "beta_bernoulli" and attrs["truncation"] != most
-    if wanted != given or features > most or fixed:
-        raise UsageError(
-            f"cannot start {job.spec.system} with {most} features and {job.source.columns} columns "
-            f"from {theirs.name} with {attrs['truncation'] if fixed else features} features "
-            f"and {attrs['columns']} columns"
-        )
-    return params
 
 
 def planned(job: Job, place: Place, processes: int | None = None) -> Plan:

@@ -333,28 +333,11 @@ class TestWarmStart:
         assert warm["trace"]["objective"][1] > cold["trace"]["objective"][1]
         assert_same(warm, fit(source, start=first, steps=40, seed=5))
 
-    @pytest.mark.parametrize(
-        "options", [{"K": 3}, {"system": "lg-vi-finite"}, {"system": "fa-vi-infinite"}], ids=str
-    )
-    def test_another_model_or_too_few_features_are_refused(self, source, options):
-        first = fit(source, steps=2)
-        with pytest.raises(UsageError, match=r"cannot start .* with 4 features and 12 columns"):
-            fit(source, start=first, **options)
-
-    def test_another_number_of_features_is_refused_where_it_is_given(self, source):
-        first = fit(source, "lg-vi-finite", steps=2)
-        with pytest.raises(UsageError, match=r"with 7 features .* with 6 features and 12 columns"):
-            fit(source, "lg-vi-finite", start=first, K=7)
-
     def test_begins_with_what_a_smaller_truncation_found(self, source):
         first = fit(source, steps=40)
         wider = fit(source, start=first, K=9, steps=40)
         level = first.attrs["objective"]
         assert wider["trace"]["objective"][0] >= level - 1e-4 * abs(level)
-
-    def test_other_columns_are_refused(self, source):
-        with pytest.raises(UsageError, match="cannot start"):
-            fit(planted(columns=9), start=fit(source, steps=2))
 
     def test_other_rules_of_the_same_model_are_fine(self, source):
         assert fit(source, "lg-vi-infinite-hard", start=fit(source, steps=5), steps=2).attrs["steps"] == 2

@@ -1,0 +1,99 @@
+"""Parameters of another result to begin a fit with, and which systems can begin so.
+
+A fit needs the same model: prior, weights, observation. A sampler of all rows at once takes the features of
+any fit of the same weights and observation, since it needs no prior but its own. A sampler that takes the
+rows in turn has no features but those of its rows, and begins by itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist import catalog
+from ibpdist.algorithms._base import Params
+from ibpdist.catalog import SYSTEMS, System
+from ibpdist.errors import UsageError
+from ibpdist.priors._base import PriorSums
+from ibpdist.rules import Rule
+from ibpdist.runs import result
+from ibpdist.runs.job import Job, features_for
+from ibpdist.structs import replace
+
+OPTION = "--from (in Python: start)"
+
+
+def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
+    """Parameters of a result to begin a job with; refused when it cannot begin so."""
+    found = result.open_result(start) if isinstance(start, str | Path) else start
+    given = "the result" if isinstance(start, xr.DataTree) else str(start)
+    theirs, ours = catalog.find(found.attrs["system"]), catalog.find(job.spec.system)
+    _refuse_model(theirs, ours, given)
+    columns = int(found.attrs["columns"])
+    if columns != job.source.columns:
+        raise UsageError(
+            f"{given}: has {columns} columns, the data have {job.source.columns}: start from a fit of data "
+            "with the same columns"
+        )
+    params, level = result.params_of(found), int(found.attrs["truncation"])
+    most = features_for(job.spec, job.source)
+    _refuse_size(ours, given, (len(params.ids), level), most)
+    own = ours.prior == theirs.prior and level == most
+    finite = ours.sampler and ours.prior == "beta_bernoulli"
+    return _with_prior(params, job, most) if finite and not own else params
+
+
+def can_begin(ours: System, theirs: System) -> bool:
+    """Whether a system can begin with the features of another."""
+    same = (ours.weights, ours.observation) == (theirs.weights, theirs.observation)
+    return same and not ours.in_turn and (_takes_any_prior(ours) or ours.prior == theirs.prior)
+
+
+def _takes_any_prior(ours: System) -> bool:
+    return ours.sampler and not ours.in_turn
+
+
+def _refuse_model(theirs: System, ours: System, given: str) -> None:
+    if can_begin(ours, theirs):
+        return
+    able = ", ".join(one.name for one in SYSTEMS.values() if can_begin(one, theirs))
+    if ours.in_turn:
+        why = f"{ours.name} takes the rows in turn and begins by itself: leave out {OPTION}, or use {able}"
+    elif (ours.weights, ours.observation) != (theirs.weights, theirs.observation):
+        why = f"the features of {theirs.name} {_kind(theirs)}, those of {ours.name} {_kind(ours)}: use {able}"
+    else:
+        why = f"{ours.name} and {theirs.name} have other priors, and a fit needs its own: use {able}"
+    raise UsageError(f"{given}: {why}")
+
+
+def _kind(system: System) -> str:
+    if system.observation == "gaussian_joint":
+        return "are in every row"
+    return {"unit": "are present or absent", "normal": "have weights"}[system.weights]
+
+
+def _refuse_size(ours: System, given: str, sizes: tuple[int, int], most: int) -> None:
+    """More features than K; and the finite prior of a fit counts on K itself."""
+    features, level = sizes
+    if ours.prior == "beta_bernoulli" and not ours.sampler and level != most:
+        raise UsageError(
+            f"{given}: was fitted with K = {level}, K is {most}, and the prior of {ours.name} counts on it: "
+            f"give K = {level}"
+        )
+    if features > most and ours.prior != "buffet":
+        raise UsageError(
+            f"{given}: has {features} features and K is {most}: give K of at least {features}, or leave out "
+            f"{OPTION}"
+        )
+
+
+def _with_prior(params: Any, job: Job, most: int) -> Any:
+    """The same features under the prior of a finite sampler, given how many rows have each; a sampler
+    without a limit makes its own."""
+    prior = catalog.build(job.spec.system, most, settings=job.spec.set).plain().model.prior
+    blank = prior.resized(prior.init(most, int(params.rows)), len(params.ids))
+    sums = PriorSums(on=params.on, rows=params.rows)
+    return replace(params, prior=prior.update(blank, sums, Rule.MEAN, np.random.default_rng(0)))
