@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from ibpdist.data import layout
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.check import checked, result_dtype
 from ibpdist.data.sources.array import ArrayTable, table_of
+from ibpdist.data.summary import empty_summary
+from ibpdist.data.warn import warnings_of
 from ibpdist.errors import UsageError
 
 
@@ -28,7 +32,18 @@ class ArrayData:
         self._table = array if isinstance(array, ArrayTable) else table_of(array, name)
         self.dtype: np.dtype[Any] = result_dtype(self._table.dtype, dtype)
         self.chunk_rows = layout.checked_chunk_rows(chunk_rows, self.columns, self.dtype)
-        self._missing = [self._count_missing(index) for index in range(self.chunks)]
+        self._missing: list[int] = []
+        summary = empty_summary(self.columns)
+        for index in range(self.chunks):
+            values = self._values(index)
+            self._missing.append(int(np.count_nonzero(np.isnan(values))))
+            summary = summary.add(values)
+        self.notes = list(self._table.notes)
+        """What was assumed about the format."""
+        self.oddities = [
+            f"{self._table.name}: {said}" for said in warnings_of(summary, self._names, self.dtype)
+        ]
+        """What is odd about the columns."""
 
     @property
     def rows(self) -> int:
@@ -75,22 +90,29 @@ class ArrayData:
 
     def _values(self, index: int) -> NDArray[Any]:
         start, _ = self.bounds(index)
+        return checked(self._raw(index), self.dtype, start=start, file=self._table.name, columns=self._names)
+
+    @cached_property
+    def _names(self) -> list[object] | None:
         labels = self.column_coords().get("column")
-        names = None if labels is None else list(labels)
-        return checked(self._raw(index), self.dtype, start=start, file=self._table.name, columns=names)
-
-    def _count_missing(self, index: int) -> int:
-        return int(np.count_nonzero(np.isnan(self._values(index))))
+        return None if labels is None else list(labels)
 
 
-def as_source(thing: Any) -> Source:
-    """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array."""
-    if isinstance(thing, str | Path):
-        return _of_path(Path(thing))
+def as_source(thing: Any, *, judged: bool = True) -> Source:
+    """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array.
+
+    Warns of what `ingest` would warn of; of odd columns only when `judged`, for in a few new rows they are
+    nothing odd.
+    """
     if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
         source: Source = thing
         return source
-    return ArrayData(thing)
+    made = _of_path(Path(thing)) if isinstance(thing, str | Path) else ArrayData(thing)
+    # A process that works for another one opens the same data again and has nothing new to say.
+    if isinstance(made, ArrayData) and multiprocessing.parent_process() is None:
+        for note in [*made.notes, *(made.oddities if judged else [])]:
+            warnings.warn(note, stacklevel=3)
+    return made
 
 
 def _of_path(path: Path) -> Source:
@@ -103,6 +125,6 @@ def _of_path(path: Path) -> Source:
         return ArrayData(open_npy(path))
     if path.is_file():
         raise UsageError(f"{path}: is not a dataset: make one with `ibpdist ingest {path.name} NAME.zarr`")
-    if is_zarr(path) and not (path / manifest.NAME).exists():
+    if is_zarr(path) and not manifest.is_ours(path):
         return ArrayData(open_zarr(path))
     return open_dataset(path)

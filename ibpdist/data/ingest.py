@@ -78,7 +78,7 @@ def ingest(
         writer = _written(table, staging, target, outline, transform, progress)
         with files.storage_errors(target):
             files.publish(staging, target, overwrite)
-    notes = (*table.notes, *warnings_of(writer.summary, outline.names))
+    notes = (*table.notes, *warnings_of(writer.summary, outline.names, kind))
     size, seconds = (writer.rows, outline.columns, kind.name), time.monotonic() - begun
     return IngestReport(*size, writer.missing, writer.fingerprint, notes, seconds)
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ibpdist.data import zarrs
 from ibpdist.data.check import LIMITS
 from ibpdist.data.layout import SCHEMA
 from ibpdist.errors import StorageError
@@ -53,6 +54,28 @@ def encode(manifest: Manifest) -> bytes:
     return f"{_digest(text)}\n{text}\n".encode()
 
 
+def is_ours(store: Path) -> bool:
+    """Whether something is a dataset of ours: it has a manifest, or says in its attributes that it had one.
+
+    A copy that xarray made says so too, but xarray gives each array of floats a `_FillValue`.
+    """
+    if (store / NAME).exists():
+        return True
+    schema = str(_attributes(store).get("schema", ""))
+    return schema.startswith(SCHEMA.partition("/")[0]) and "_FillValue" not in _attributes(store / "x")
+
+
+def _attributes(node: Path) -> dict[str, Any]:
+    """Attributes of a group or array of Zarr version 3; none where they cannot be read."""
+    try:
+        if (node / "zarr.json").stat().st_size > zarrs.METADATA_LIMIT:
+            return {}
+        told = json.loads((node / "zarr.json").read_bytes())
+        return dict(told.get("attributes", {}))
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
 def load(store: Path) -> Manifest:
     """The manifest of a store; a missing, damaged or foreign one is a StorageError."""
     path = store / NAME
@@ -61,9 +84,9 @@ def load(store: Path) -> Manifest:
             raise StorageError(f"{store}: {NAME} is larger than {LIMIT_BYTES >> 20} MB: not a dataset")
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise StorageError(
-            f"{store}: is not a dataset of ibpdist ({NAME} is missing): make one with `ibpdist ingest`"
-        ) from None
+        lost = f"{NAME} is missing: restore the store or ingest again"
+        none = f"is not a dataset of ibpdist ({NAME} is missing): make one with `ibpdist ingest`"
+        raise StorageError(f"{store}: {lost if is_ours(store) else none}") from None
     except OSError as error:
         raise StorageError(f"{store}: {NAME} cannot be read: {error.strerror}") from error
     return _parse(raw, store)

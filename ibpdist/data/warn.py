@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,24 +15,27 @@ _OFFSET = 100.0
 _RANGE = 1e8
 
 
-def warnings_of(summary: ColumnSummary, names: Sequence[object] | None) -> list[str]:
-    """Sentences about the columns of a dataset."""
+def warnings_of(summary: ColumnSummary, names: Sequence[object] | None, dtype: np.dtype[Any]) -> list[str]:
+    """Sentences about the columns of a dataset whose values are of a type."""
     table = summary.table()
     seen = table["count"] > 0
     low, high = table["min"], table["max"]
     zero = seen & (low == 0) & (high == 0)
     constant = (table["count"] > 1) & (low == high) & ~zero
     size = np.fmax(np.abs(low), np.abs(high))
+    small = seen & ~zero & (size < np.sqrt(np.finfo(dtype).tiny))
+    plain = (table["count"] > 1) & ~constant & ~zero & ~small
     with np.errstate(invalid="ignore"):
-        offset = (table["count"] > 1) & ~constant & ~zero & (np.abs(table["mean"]) > _OFFSET * table["sd"])
+        offset = plain & (np.abs(table["mean"]) > _OFFSET * table["sd"])
     typical = float(np.median(size[seen])) if seen.any() else 0.0
     large = seen & (size > _RANGE * typical) if typical > 0 else np.zeros_like(seen)
     found = [
         (~seen, "never observed"),
         (zero, "all zero"),
         (constant, "constant"),
-        (offset, "far from zero compared with its spread (consider --center)"),
-        (large, "more than 1e8 times larger than the median column (consider --scale)"),
+        (offset, "far from zero compared with its spread (consider ingest --center)"),
+        (large, "more than 1e8 times larger than the median column (consider ingest --scale)"),
+        (small, f"so small that squares vanish in {dtype} (rescale the data)"),
     ]
     return [_sentence(which, what, names) for which, what in found if which.any()]
 

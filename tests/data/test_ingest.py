@@ -238,8 +238,8 @@ def test_columns_that_say_little_are_accepted_with_a_word(tmp_path):
         "column a: all zero",
         "column b: constant",
         "column c: never observed",
-        "column d: far from zero compared with its spread (consider --center)",
-        "column e: more than 1e8 times larger than the median column (consider --scale)",
+        "column d: far from zero compared with its spread (consider ingest --center)",
+        "column e: more than 1e8 times larger than the median column (consider ingest --scale)",
     ):
         assert sentence in said
     assert len(report.warnings) == 5

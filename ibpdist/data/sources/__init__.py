@@ -96,7 +96,7 @@ def _of_directory(path: Path, options: Options) -> Table:
     from ibpdist.data.sources.zarr import is_zarr, open_zarr
     from ibpdist.data.store import open_dataset
 
-    if (path / manifest.NAME).exists():
+    if manifest.is_ours(path):
         _refuse_unused(options, path.name, *(["key"] if options.key == "x" else []))
         return SourceTable(open_dataset(path), path.name)
     if not is_zarr(path):
