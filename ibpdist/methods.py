@@ -95,12 +95,13 @@ def _anchored(model: Model, asked: Asked) -> Any:
 
 def _warmed(model: Model, asked: Asked, sampler: Any) -> Any:
     """The sampler after a fit, unless it was to begin in another way. The fit has at most half of the
-    steps that are not kept."""
+    steps that are not kept, and none when all are kept: its steps are no draws."""
     from ibpdist.algorithms.warmed import Warmed
 
     if asked.settings.get("start", "auto") not in ("auto", "fit"):
         return sampler
-    return Warmed(variational(model, asked), sampler, max(1, min(FIT, asked.burn // 2)))
+    steps = max(1, min(FIT, asked.burn // 2)) if asked.burn else 0
+    return Warmed(variational(model, asked), sampler, steps)
 
 
 def _random() -> Any:

@@ -41,28 +41,37 @@ class WarmedParams:
 @dataclass(frozen=True)
 class Warmed:
     """At most `steps` steps of the fit, then the sampler, which takes a RowState of zeros and ones for its
-    own. Both are of the same observation and weights."""
+    own. Both are of the same observation and weights. Without a step of the fit the sampler begins by
+    itself."""
 
     fit: Parallel
     sampler: Parallel
     steps: int = 200
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}; expected a whole number of at least 1")
+        if self.steps < 0:
+            raise UsageError(f"steps is {self.steps}; expected a whole number of at least 0")
+
+    @property
+    def first(self) -> Parallel:
+        """What makes the first step."""
+        return self.fit if self.steps else self.sampler
 
     def survey(self, chunk: Chunk) -> Survey:
-        found: Survey = self.fit.survey(chunk)
+        found: Survey = self.first.survey(chunk)
         return found
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
-        return self.fit.ask(survey, known, draws)
+        return self.first.ask(survey, known, draws)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return self.fit.look(chunk, question, draws)
+        return self.first.look(chunk, question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> WarmedParams:
-        return WarmedParams(self.fit.init(survey, draws, known), NOTHING, survey, np.asarray(np.nan))
+        params, level = self.first.init(survey, draws, known), np.asarray(np.nan)
+        if self.steps:
+            return WarmedParams(params, NOTHING, survey, level)
+        return WarmedParams(NOTHING, params, NOTHING, level)
 
     def adopt(self, params: Any, survey: Survey) -> WarmedParams:
         """Parameters of another fit need no warming."""

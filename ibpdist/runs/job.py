@@ -123,6 +123,12 @@ def check(spec: FitSpec) -> None:
         raise UsageError(
             f"burn is {spec.burned} and thin {spec.thin}: no draw is left of {spec.steps} steps; make more"
         )
+    at_once = sampler and not catalog.find(spec.system).in_turn
+    if at_once and spec.burned == 0 and spec.set.get("start") == "fit":
+        raise UsageError(
+            "burn is 0: with start=fit the first steps are those of a fit, which are no draws: burn at least "
+            "one, or use start=random"
+        )
 
 
 def features_for(spec: FitSpec, source: Source) -> int:

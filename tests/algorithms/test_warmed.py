@@ -208,5 +208,19 @@ def test_says_what_it_is():
     assert not alg.monotone()
     assert isinstance(alg.plain(), Coordinate)
     assert alg.plain().model.draws
-    with pytest.raises(UsageError, match="steps is 0"):
-        warmed(steps=0)
+    with pytest.raises(UsageError, match="steps is -1"):
+        warmed(steps=-1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_step_of_the_fit_the_sampler_begins_by_itself(kind):
+    alg, chunks, params, states, draws = prepared(kind, steps=0)
+    own = begin(alg.sampler, chunks)
+    pairs = zip(
+        stages(alg, chunks, params, states, draws, 4), stages(alg.sampler, chunks, *own, 4), strict=True
+    )
+    for (_, _, mine, made, trace), (_, _, theirs, other, terms) in pairs:
+        assert trace == {**terms, "warming": 0.0}
+        same(made.sampler, other)
+        for one, two in zip(mine, theirs, strict=True):
+            same(one, two)

@@ -111,6 +111,7 @@ def test_a_chain_does_not_know_of_others(whole):
     [
         ({"restarts": 2}, "for lg-gibbs-finite use chains"),
         ({"burn": STEPS}, "no draw is left of 24 steps"),
+        ({"burn": 0, "start": "fit"}, "burn is 0: with start=fit"),
         ({"system": "lg-vi-finite"}, "lg-vi-finite is none: use restarts"),
         ({"system": "lg-collapsed-finite", "noise": "column"}, "noise is column"),
         ({"moves": False}, "unknown setting 'moves'"),
@@ -182,3 +183,15 @@ def test_no_draw_has_a_feature(system, tmp_path):
     assert summary(found).startswith("0 features in 100 % of the draws")
     assert posterior.features(found).sizes["feature"] == 0
     assert report(run).is_file()
+
+
+@pytest.mark.parametrize("burn", [0, 1, 2])
+@every
+def test_steps_of_the_fit_are_no_draws(system, burn):
+    """A chain begins with at most as many as are not kept; with none it begins by itself."""
+    options = OPTIONS | {"steps": 5, "burn": burn, "thin": 1, "chains": 1}
+    found = ibp.fit(images(20), system=system, **options)
+    assert found["posterior"]["step"].values.tolist() == list(range(burn + 1, 6))
+    if "warming" in found["trace"]:
+        warming = found["trace"]["warming"].sel(step=found["posterior"]["step"])
+        assert not warming.any()
