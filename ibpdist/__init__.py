@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "SYSTEMS": "ibpdist.catalog",
+    "append": "ibpdist.data.append",
     "bounds": "ibpdist",
     "choose": "ibpdist.evaluate.choose",
     "evaluate": "ibpdist",

@@ -14,13 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibpdist.data import files
+from ibpdist.data.check import checked
 from ibpdist.data.finish import Outline
+from ibpdist.data.labels import Labels, as_labels
+from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.data.summary import summary_of
 from ibpdist.data.transform import transform_of
 from ibpdist.data.writer import StoreWriter
+from ibpdist.errors import InputError
 
 _OWN = {
     "schema",
@@ -51,15 +56,59 @@ def appending(path: str | Path) -> Iterator[StoreWriter]:
 
 
 def append(path: str | Path, rows: Any, row_coords: Mapping[str, Any] | None = None) -> Dataset:
-    """Add rows (row, column) in the units of the source, with the row coordinates that the store has.
+    """Add rows (row, column) to a dataset, in the units of its source; the dataset with them.
 
-    What was done to the rows of the store (centring, scaling, log1p) is done to these as well.
+    `rows` is an array, DataFrame or DataArray; its columns are those of the dataset, in that order.
+    Every row coordinate that the dataset has comes with them: labels and covariates of a DataFrame
+    or DataArray, others from `row_coords` by name. What was done to the rows of the dataset (centring,
+    scaling, log1p) is done to these as well.
     """
     with appending(path) as writer:
-        done = transform_of(open_dataset(path))
-        values = np.asarray(rows)
-        writer.append(values if done.is_identity else done.apply(values), row_coords=row_coords)
+        data, table = open_dataset(path), table_of(rows, "rows")
+        _refuse_columns(table, data)
+        given, row = _row_coords(row_coords, table.rows), 0
+        for block in table.blocks(data.chunk_rows):
+            part = {name: labels[row : row + len(block.x)] for name, labels in given.items()}
+            own = {n: labels for n, labels in block.row_coords.items() if n in data.attributes["row_coords"]}
+            writer.append(_transformed(block.x, data, table.name, row), row_coords=own | part)
+            row += len(block.x)
     return open_dataset(path)
+
+
+def _transformed(x: NDArray[Any], data: Dataset, name: str, start: int) -> NDArray[Any]:
+    """New rows (row, column) in the units of the dataset; bad cells are counted from the first new row."""
+    done, names = transform_of(data), data.column_coords().get("column")
+    columns = None if names is None else list(names)
+    kind = data.dtype if done.is_identity else np.dtype(np.float64)
+    values = checked(x, kind, start=start, file=name, columns=columns)
+    return done.apply(values, start=start, file=name, columns=columns)
+
+
+def _row_coords(given: Mapping[str, Any] | None, rows: int) -> dict[str, Labels]:
+    coords = {str(name): as_labels(values) for name, values in (given or {}).items()}
+    for name, labels in coords.items():
+        if len(labels) != rows:
+            raise InputError(f"{len(labels)} labels {name!r} for {rows} rows", kind="labels")
+    return coords
+
+
+def _refuse_columns(table: ArrayTable, data: Dataset) -> None:
+    """InputError unless rows have as many columns as the dataset and no other labels."""
+    if table.columns != data.columns:
+        raise InputError(
+            f"has {table.columns} columns, the dataset has {data.columns}", file=table.name, kind="shape"
+        )
+    theirs, ours = table.column_coords().get("column"), data.column_coords().get("column")
+    if theirs is None or ours is None:
+        return
+    for at, (found, expected) in enumerate(zip(theirs, ours, strict=True)):
+        if str(found) != str(expected):
+            raise InputError(
+                f"is {found}, in the dataset {expected}: give the columns in the order of the dataset",
+                file=table.name,
+                column=at,
+                kind="labels",
+            )
 
 
 def _continued(data: Dataset, staging: Path) -> StoreWriter:

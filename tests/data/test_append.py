@@ -3,13 +3,16 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
+import ibpdist as ibp
 from ibpdist.data.append import append, appending
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
 from ibpdist.data.store import create, open_dataset
+from ibpdist.data.transform import transform_of
 from ibpdist.errors import InputError, OutputInUse, StorageError
 from tests.support.matrices import labels, listing, matrix, stored, values
 
@@ -100,6 +103,71 @@ def test_what_was_done_to_the_store_is_done_to_new_rows(tmp_path):
     logs = np.log1p(x)
     expected = (logs - logs[:30].mean(axis=0)) / logs[:30].std(axis=0)
     np.testing.assert_allclose(values(data), expected, rtol=1e-10, atol=1e-12)
+
+
+def frame(x, names="abcdefg", first=0):
+    return pd.DataFrame(x, columns=list(names), index=[f"r{first + i}" for i in range(len(x))])
+
+
+@pytest.mark.parametrize("asked", [{}, {"center": True, "scale": True}])
+def test_a_frame_brings_its_labels(tmp_path, asked):
+    x = matrix(50, missing=3)
+    ingest(frame(x[:20]), tmp_path / "a.zarr", chunk_rows=8, **asked)
+    data = append(tmp_path / "a.zarr", frame(x[20:], first=20))
+    assert labels(data, "row") == [f"r{i}" for i in range(50)]
+    np.testing.assert_allclose(transform_of(data).undo(values(data)), x, rtol=1e-12)
+    assert data.verify() == []
+
+
+def test_a_data_array_brings_the_coordinates_that_the_dataset_has(tmp_path):
+    x = xr.DataArray(matrix(30), dims=["cell", "gene"], coords={"batch": ("cell", np.arange(30) % 3)})
+    ingest(x[:20], tmp_path / "a.zarr")
+    data = append(tmp_path / "a.zarr", x[20:].assign_coords(age=("cell", np.ones(10))).chunk(cell=4))
+    assert labels(data, "batch") == [i % 3 for i in range(30)]
+    np.testing.assert_array_equal(values(data), x.values)
+
+
+def test_labels_that_are_given_come_before_those_of_the_frame(tmp_path):
+    ingest(frame(matrix(20)), tmp_path / "a.zarr")
+    data = append(tmp_path / "a.zarr", frame(matrix(2)), {"row": ["new", "newer"]})
+    assert labels(data, "row")[-3:] == ["r19", "new", "newer"]
+    plain = stored(tmp_path / "b.zarr", matrix(20))
+    assert append(plain.path, frame(matrix(2))).rows == 22  # without labels, as it was
+
+
+@pytest.mark.parametrize("asked", [{}, {"center": True}])
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            lambda: frame(matrix(4), "gfedcba"),
+            "rows: column 0: is g, in the dataset a: give the columns in the order",
+        ),
+        (lambda: frame(matrix(4), "abcdefx"), "rows: column 6: is x, in the dataset g"),
+        (lambda: frame(matrix(4, 3), "abc"), "rows: has 3 columns, the dataset has 7$"),
+        (lambda: np.zeros((4, 8)), "rows: has 8 columns, the dataset has 7$"),
+        (lambda: np.zeros(7), "rows: has 1 dimensions"),
+        (lambda: np.zeros((0, 7)), "rows: has no rows"),
+        (lambda: frame(np.full((4, 7), np.inf)), "rows: row 0, column a: 'inf': is infinite"),
+        (lambda: np.full((4, 7), 2**60 + 1), r"rows: row 0, column a: '1152921504606846977': .*beyond 2\^53"),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused_in_a_sentence(tmp_path, asked, rows, said):
+    ingest(frame(matrix(20)), tmp_path / "a.zarr", **asked)
+    with pytest.raises(InputError, match=said):
+        append(tmp_path / "a.zarr", rows())
+    assert open_dataset(tmp_path / "a.zarr").rows == 20
+    assert listing(tmp_path) == {"a.zarr"}
+
+
+def test_as_many_labels_as_rows(tmp_path):
+    stored(tmp_path / "a.zarr", matrix(20), row_coords={"row": np.arange(20)})
+    with pytest.raises(InputError, match="3 labels 'row' for 2 rows"):
+        append(tmp_path / "a.zarr", matrix(2), {"row": [1, 2, 3]})
+
+
+def test_it_is_a_name_of_the_package(tmp_path):
+    assert ibp.append is append
 
 
 @pytest.mark.parametrize("bad", [np.full((2, 7), np.inf), np.zeros((2, 6)), np.array([["a"] * 7])])
