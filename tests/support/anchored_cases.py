@@ -66,6 +66,8 @@ def transition(alg, sizes, more=0):
         first = (2 + more) * draws.step
         for at in range(2 + more):
             if at >= 2:
+                met = zip(chunks, states, strict=True)
+                states = [replace(s, now=aligned(s.now, params, c.start)) for c, s in met]
                 params = alg.begun(params.now)
             states, params, _ = step(alg, chunks, states, params, draws.at(first + at))
         return params.now, aligned(whole(states), params)
@@ -73,9 +75,9 @@ def transition(alg, sizes, more=0):
     return both
 
 
-def aligned(state, params):
+def aligned(state, params, start=0):
     """Row state for the features of the parameters, none of which are newborn."""
-    return joined(state, params, 0, state.w.shape[0] > 0)
+    return joined(state, params, start, state.w.shape[0] > 0)
 
 
 def anchored(joint, **settings):
