@@ -49,10 +49,57 @@ def test_ticks_of_one_value_and_of_whole_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("values", "decimals"),
-    [([0, 1], 0), ([0, 0.5], 1), ([0, 0.25], 2), ([-2e-5, 0], 5), ([7], 1), ([0, 500], 0)],
+    [
+        ([0, 1], 0),
+        ([0, 0.5], 1),
+        ([0, 0.25], 2),
+        ([-2e-5, 0], 5),
+        ([0, 500], 0),
+        ([7], 0),
+        ([0], 0),
+        ([-16023.295], 0),
+        ([-0.7486], 3),
+        ([0.5], 1),
+    ],
 )
 def test_decimals_tell_ticks_apart(values: list[float], decimals: int) -> None:
     assert tick_decimals(values) == decimals
+
+
+@pytest.mark.parametrize(
+    ("values", "longest"),
+    [
+        ([0.0, 1.0], "0.0"),
+        ([-16000.0, -15000.0], "−16,000"),
+        ([-123456789.125, -123456789.121], "−123,456,789.125"),
+        ([-1e30, -1e29], "−1.00000e+30"),
+    ],
+)
+def test_ticks_have_the_room_that_they_need(values: list[float], longest: str) -> None:
+    found = drawn(simple(values))
+    marks = [one for one in found.all("text") if one.attributes.get("data-axis") == "nats"]
+    assert max(len(one.text) for one in marks) >= len(longest) or longest == "0.0"
+    ends = {float(one.attributes["x"]) for one in marks}
+    assert len(ends) == 1
+    assert ends.pop() - 7.3 * max(len(one.text) for one in marks) >= 16, (
+        "the title is 12 pixels from the edge"
+    )
+    left = {float(one.attributes["x1"]) for one in found.all("line")}
+    assert max(left) < 0.6 * charts.WIDTH
+
+
+def test_a_single_count_has_no_decimals() -> None:
+    curve = Curve("", points([4.0, 4.0], "summary/active"), marked=True)
+    found = drawn(Chart("t", "K", "features", COUNT, [curve], ("2", "4"), whole=True))
+    assert [one.text for one in found.all("text") if one.attributes.get("data-axis") == "features"] == ["4"]
+
+
+def test_a_legend_has_only_what_is_drawn() -> None:
+    curves = [Curve("a", points([1.0]), 0), Curve("b", points([math.nan]), 1), Curve("c", points([3.0]), 2)]
+    legend = Chart("t", "x", "y", NATS, curves).legend()
+    assert legend is not None
+    assert [one.text for one in Page(legend).all("li")] == ["a", "c"]
+    assert Chart("t", "x", "y", NATS, curves[:2]).legend() is None
 
 
 def test_higher_is_higher_and_later_is_further_right() -> None:

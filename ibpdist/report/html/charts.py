@@ -7,11 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ibpdist.report.html.markup import Html, label, tag
-from ibpdist.report.html.numbers import Form, Number, fixed
+from ibpdist.report.html.numbers import Form, Number, fixed, significant
 
 WIDTH, HEIGHT = 420, 236
-LEFT, RIGHT, TOP, BOTTOM = 74, 20, 14, 40
+RIGHT, TOP, BOTTOM = 20, 14, 40
 """Pixels of the whole chart, and around the frame."""
+TITLE, DIGIT, LEAST_LEFT = 24.0, 7.3, 54.0
+"""Pixels to the left of the frame: for the title and a gap, for each digit of the longest tick in the
+widest of the fonts, and at the least."""
+LONGEST = 20
+"""Digits of a tick; what is longer is written with a power of ten."""
 MOST_POINTS = 400
 """Points of a curve that are drawn."""
 COLOURS = 6
@@ -61,7 +66,8 @@ class Chart:
         return tag("svg", tag("title", self.title), parts, viewBox=box, role="img", aria_label=self.title)
 
     def legend(self) -> Html | None:
-        named = list({curve.name: curve.colour for curve in self.curves if curve.name}.items())
+        drawn = (curve for curve in self.curves if curve.name and curve.known)
+        named = list({curve.name: curve.colour for curve in drawn}.items())
         if len(named) < 2:
             return None
         entries = [tag("li", tag("i", class_=f"c{colour}"), label(name, "curve")) for name, colour in named]
@@ -81,10 +87,13 @@ class Frame:
         if chart.places:
             self.first, self.last = -0.5, len(chart.places) - 0.5
         self.base = HEIGHT - BOTTOM
+        decimals = fixed(tick_decimals(self.ticks))
+        self.said = [_tick(decimals.text(tick), tick) for tick in self.ticks]
+        self.left = max(LEAST_LEFT, TITLE + DIGIT * max(map(len, self.said)))
 
     def x(self, value: float) -> float:
         share = (value - self.first) / (self.last - self.first) if self.last > self.first else 0.5
-        return round(LEFT + share * (WIDTH - LEFT - RIGHT), 2)
+        return round(self.left + share * (WIDTH - self.left - RIGHT), 2)
 
     def y(self, value: float) -> float:
         share = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5
@@ -92,21 +101,19 @@ class Frame:
 
     def horizontal(self) -> Iterator[Html]:
         """Lines at round values, and what the axis means."""
-        decimals = fixed(tick_decimals(self.ticks))
-        for tick in self.ticks:
+        for tick, said in zip(self.ticks, self.said, strict=True):
             at = self.y(tick)
-            yield tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=at, y2=at, class_="grid")
-            said = decimals.text(tick)
-            yield tag("text", said, x=LEFT - 7, y=at + 4, class_="tick end", data_axis=self.chart.up)
+            yield tag("line", x1=self.left, x2=WIDTH - RIGHT, y1=at, y2=at, class_="grid")
+            yield tag("text", said, x=self.left - 7, y=at + 4, class_="tick end", data_axis=self.chart.up)
         turned = f"rotate(-90) translate({-(self.base + TOP) / 2:g} 12)"
         yield tag("text", self.chart.up, transform=turned, class_="axis middle")
 
     def vertical(self) -> Iterator[Html]:
-        middle = (LEFT + WIDTH - RIGHT) / 2
+        middle = (self.left + WIDTH - RIGHT) / 2
         for value, text in self._stops():
             at = self.x(value)
             yield tag("text", text, x=at, y=self.base + 17, class_="tick middle", data_axis=self.chart.across)
-        yield tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=self.base, y2=self.base, class_="base")
+        yield tag("line", x1=self.left, x2=WIDTH - RIGHT, y1=self.base, y2=self.base, class_="base")
         yield tag("text", self.chart.across, x=middle, y=HEIGHT - 5, class_="axis middle")
 
     def drawn(self, curve: Curve) -> Iterator[Html]:
@@ -157,11 +164,13 @@ def ticks(low: float, high: float, about: int = 4, least: float = 0.0) -> list[f
 
 
 def tick_decimals(values: Sequence[float]) -> int:
-    """Decimals that tell neighbours apart."""
-    if len(values) < 2:
-        return 1
-    step = values[1] - values[0]
+    """Decimals that tell neighbours apart; of a single value those that tell what it is."""
+    step = values[1] - values[0] if len(values) > 1 else values[0]
     return next((d for d in range(9) if math.isclose(step, round(step, d), rel_tol=1e-3)), 9)
+
+
+def _tick(text: str, value: float) -> str:
+    return text if len(text) <= LONGEST else significant(6).text(value)
 
 
 def thinned(points: Sequence[Point]) -> Sequence[Point]:
