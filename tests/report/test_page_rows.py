@@ -31,13 +31,25 @@ def test_it_is_what_it_says_for_any_block(weights: bool, block: int, monkeypatch
     np.testing.assert_allclose(seen.together, both, rtol=1e-12)
     parts = y**2 * (mean**2).sum(1)
     for k, found in enumerate(seen.best):
-        margin = parts[:, k] - np.delete(parts, k, axis=1).sum(1)
-        has = [n for n in np.argsort(-margin, kind="stable") if z[n, k] > 0.5]
+        measure = parts[:, k] ** 2 / parts.sum(1)
+        has = [n for n in np.argsort(-measure, kind="stable") if z[n, k] > 0.5]
         assert [one.row for one in found] == has[:BEST]
         for one in found:
             assert one.share == pytest.approx(parts[one.row, k] / parts[one.row].sum(), rel=1e-12)
             assert one.z == z[one.row, k]
             assert one.w == (rows["w"].values[one.row, k] if weights else 1.0)
+
+
+def test_rows_of_a_feature_are_not_the_emptiest() -> None:
+    """Two features that overlap in every row: the difference to the others is largest where nothing is."""
+    amount = np.linspace(0.01, 3, 40)
+    w = np.stack([amount, 1.2 * amount], axis=1)
+    rows = xr.Dataset({"z": (("row", "feature"), np.ones((40, 2))), "w": (("row", "feature"), w)})
+    seen = look(rows, np.ones((2, 6)))
+    for best in seen.best:
+        assert [one.row for one in best] == [39, 38, 37, 36, 35]
+    w[7] = [3.0, 0.1]
+    assert look(rows, np.ones((2, 6))).best[0][0].row == 7, "as much, and less of the other"
 
 
 def test_a_feature_that_no_row_has() -> None:

@@ -1,8 +1,10 @@
 """One pass over the rows of a result: which features occur together, and whose rows are whose.
 
 With y = z w (w = 1 for features without weights) and |a_k|^2 the size of feature k, it explains
-e_nk = y_nk^2 |a_k|^2 of row n. The rows shown for a feature are those that have it (z > 1/2) and in
-which it explains the most more than all others together: e_nk - sum_{l != k} e_nl.
+e_nk = y_nk^2 |a_k|^2 of row n. The rows shown for a feature are those that have it (z > 1/2) with the
+largest e_nk^2 / sum_l e_nl: what it explains of the row times its share of all that is explained. A row
+must have much of the feature and little else. The difference of the two instead would name empty rows
+where features overlap: it is largest, below zero, where nothing is explained.
 """
 
 from __future__ import annotations
@@ -67,14 +69,14 @@ def _blocks(rows: Any) -> Iterator[tuple[int, Float, Float]]:
 
 
 def _candidates(k: int, start: int, z: Float, w: Float, explained: Float) -> Iterator[tuple[float, Best]]:
-    """The best rows of a block for feature k, with the margin that they are ranked by."""
+    """The best rows of a block for feature k, with the measure that they are ranked by."""
     has = np.flatnonzero(z[:, k] > 0.5)
-    whole = explained[has].sum(axis=1)
-    margin = 2 * explained[has, k] - whole
-    for at in np.argsort(-margin, kind="stable")[:BEST]:
+    own, whole = explained[has, k], explained[has].sum(axis=1)
+    share = np.divide(own, whole, out=np.zeros_like(own), where=whole > 0)
+    for at in np.argsort(-own * share, kind="stable")[:BEST]:
         n = int(has[at])
-        share = float(explained[n, k] / whole[at]) if whole[at] > 0 else 0.0
-        yield float(margin[at]), Best(start + n, share, float(z[n, k]), float(w[n, k]))
+        best = Best(start + n, float(share[at]), float(z[n, k]), float(w[n, k]))
+        yield float(own[at] * share[at]), best
 
 
 def _best(candidates: list[tuple[float, Best]]) -> list[tuple[float, Best]]:

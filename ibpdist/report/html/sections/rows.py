@@ -20,8 +20,8 @@ def body(facts: Facts) -> Html | None:
     weighted = facts.has("rows/w")
     lines = [[name(facts, k), _list(facts, k, seen.best[k], labels)] for k in facts.shown]
     caption = (
-        "Rows in which a feature explains the most more than all others together, best first. In per cent: "
-        "its part of the sum of squares that the features explain of the row"
+        "Rows that have much of a feature and little else, best first: by the sum of squares that it "
+        "explains of the row times its part of what all features explain. In per cent: this part"
         + ("; × its weight in the row." if weighted else ".")
     )
     return table(caption, ["feature", "rows"], lines, class_="rows")
