@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import ibpdist as ibp
@@ -14,7 +15,7 @@ from tests.support import report_fits
 from tests.support.browser import CHROMIUM, measure, open_page
 from tests.support.report_page import Page, Truth, same
 
-KINDS = ("images", "labelled", "drawn", "named", "campaign")
+KINDS = ("images", "labelled", "drawn", "named", "campaign", "narrow")
 browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
@@ -39,7 +40,23 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Tru
     stability = held.stability()
     path = folder / "campaign.html"
     path.write_text(page(Facts(folder / "images", best, held, stability=stability)), "utf-8")
-    return made | {"campaign": (path, Truth(best, held.summary, stability))}
+    made |= {"campaign": (path, Truth(best, held.summary, stability))}
+    return made | {"narrow": narrow(folder, best)}
+
+
+def narrow(folder: Path, best: Any) -> tuple[Path, Truth]:
+    """A campaign of large objectives that are nearly the same, so that ticks have many digits."""
+    held = report_fits.campaign(best)
+    dims, shape = held.summary["objective"].dims, held.summary["objective"].shape
+    rise = np.linspace(0, 0.004, int(np.prod(shape))).reshape(shape)
+    held.summary = held.summary.assign(
+        objective=(dims, -123456789.125 + rise),
+        heldout=(dims, -12.34567 + rise / 1000),
+        active=(dims, np.full(shape, 4.0)),
+    )
+    path = folder / "narrow.html"
+    path.write_text(page(Facts(folder / "images", best, held)), "utf-8")
+    return path, Truth(best, held.summary)
 
 
 @browser
@@ -55,6 +72,7 @@ def test_nothing_overflows_and_nothing_complains(
     assert found["wide"] == width
     assert found["scroll"] <= width
     assert found["beyond"] == []
+    assert found["over"] == [], "texts of charts lie on one another"
     assert found["broken"] == "undefined"
     assert found["rules"] > 60
     lightness = [sum(map(int, re.findall(r"\d+", found[name])[:3])) for name in ("paper", "ink")]

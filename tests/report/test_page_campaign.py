@@ -1,5 +1,7 @@
 """The page of a real campaign: its summary, the best of its fits, and what other starts find."""
 
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from ibpdist.evaluate import consensus
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.page import page, read, report
 from tests.support import report_fits
-from tests.support.report_page import Page, Truth, same, written_right
+from tests.support.report_page import Element, Page, Truth, same, written_right
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     ibp.sweep(spec, made / "run", serial=True)
     return made / "run"
+
+
+def lines_of(found: Page, caption: str) -> list[Element]:
+    """The lines of the table with this caption."""
+    (table,) = (one for one in found.all("table") if one.children[0].text.startswith(caption))
+    return [line for line in table.children[-1].children if line.tag == "tr"]
+
+
+def number_of(line: Element, variable: str) -> float | None:
+    """The number of a variable in a line of a table, if it is there."""
+    cells = [one for cell in line.children for one in cell.children]
+    told = [one for one in cells if one.attributes.get("data-variable") == variable]
+    return float(told[0].attributes["data-value"]) if told else None
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +161,8 @@ def test_a_large_campaign_stays_readable(folder: Path) -> None:
     heldout[1, 3, 7, 2] = 9.0
     names = ("objective", "active", "seconds", "steps")
     numbers = {name: (dims, 100 * draw.random(shape)) for name in names}
+    for at in (0, 5, 11):
+        numbers["objective"][1][0, 0, at, 0] = heldout[0, 0, at, 0] = np.nan
     words = {name: (dims, np.full(shape, "said " * 20, object)) for name in ("status", "stop", "seed", "fit")}
     coords = {"system": ["a", "b"], "truncation": range(10), "mass": range(12), "restart": range(12)}
     held.summary = xr.Dataset({**numbers, **words, "heldout": (dims, heldout)}, coords)
@@ -164,7 +181,22 @@ def test_a_large_campaign_stays_readable(folder: Path) -> None:
     assert len(legend.children) == 6
     assert "b, mass 7" in legend.text
     assert max(len(table.children[-1].children) for table in found.all("table")) == 400
-    assert any("Of 2,880 fits the first are listed" in one.text for one in found.all("p"))
+    said = "Of 2,880 fits, 400 are listed, those without a result among them; all are in the summary."
+    assert said in [one.text for one in found.all("p")]
+    listed = lines_of(found, "Every fit")
+    assert "mass 7" in listed[0].text
+    assert "best" in listed[0].text
+    levels = [number_of(line, "summary/heldout") for line in listed[:-3]]
+    assert levels == sorted(heldout[np.isfinite(heldout)], reverse=True)[:397]
+    assert [number_of(line, "summary/objective") for line in listed[-3:]] == [None] * 3
+    kinds = lines_of(found, "Restarts of the same settings together, the best first")
+    assert len(kinds) == 240
+    assert "mass 7" in kinds[0].text
+    for one in found.all("table"):
+        if len(one.children[-1].children) > 24:
+            assert one.parent is not None
+            assert one.parent.parent is not None
+            assert one.parent.parent.tag == "details", "long tables are folded away"
 
 
 @pytest.mark.parametrize(
@@ -192,3 +224,102 @@ def test_larger_truncations_that_are_no_better_leave_no_doubt(
     assert words in said[kind]
     truth = Truth(best, held.summary)
     assert all(same(float(one.attributes["data-value"]), truth.of(one)) for one in found.numbers)
+
+
+def test_a_later_score_of_other_rows_is_a_fact_of_its_own(folder: Path, tmp_path: Path) -> None:
+    """It does not take the place of the score that fits are ranked by."""
+    run = shutil.copytree(folder, tmp_path / "run")
+    campaign = ibp.open_campaign(run)
+    fit = run / "fits" / campaign.best_fit().id
+    before = Page(report(run).read_text("utf-8"))
+    ibp.synthesise("images", tmp_path / "new <b>.zarr", rows=40, noise=0.8, seed=9)
+    ibp.evaluate(fit, tmp_path / "new <b>.zarr")
+    after = Page(report(run).read_text("utf-8"))
+    own = float(campaign.summary["heldout"].max())
+    for one in (before, after):
+        (glance,) = (e for e in one.all("div") if e.text.startswith("held-out score"))
+        assert number_of(glance, "heldout/score") == own
+    said = [one.text for one in after.all("li") if "On new rows of new <b>.zarr" in one.text]
+    assert len(said) == 1
+    assert said[0].endswith("(even columns visible, the others hidden).")
+    facts = read(run)
+    truth = Truth(campaign.open(campaign.best_fit()), campaign.summary, facts.stability, facts.logs)
+    assert [
+        one for one in after.numbers if not same(float(one.attributes["data-value"]), truth.of(one))
+    ] == []
+    assert after.naked == []
+
+
+def test_new_rows_alone_are_no_score_of_the_campaign(tmp_path: Path) -> None:
+    ibp.synthesise("images", tmp_path / "data.zarr", rows=60, noise=0.2, seed=3)
+    spec = {"data": str(tmp_path / "data.zarr"), "system": "lg-vi-infinite", "truncation": 4, "steps": 10}
+    campaign = ibp.sweep(spec, tmp_path / "run", serial=True)
+    ibp.evaluate(tmp_path / "run" / "fits" / campaign.best_fit().id, tmp_path / "data.zarr")
+    found = Page(report(tmp_path / "run").read_text("utf-8"))
+    assert not any(one.text.startswith("held-out score") for one in found.all("div"))
+    assert any("by objective, is shown" in one.text for one in found.all("p"))
+    assert any("On its own rows it scores" in one.text for one in found.all("li"))
+    assert not any("held-out" in one.text for one in found.all("th")), "no column of dashes"
+    assert not any("held-out" in one.text for one in found.all("caption"))
+
+
+def test_hold_outs_are_not_ranked_against_each_other(folder: Path) -> None:
+    best = ibp.open_campaign(folder).best()
+    held = report_fits.campaign(best)
+    held.summary = held.summary.rename(noise="holdout").assign_coords(holdout=["0.1", "0.6"])
+    heldout = held.summary["heldout"].values.copy()
+    heldout[..., 1, :] += 5.0
+    held.summary["heldout"] = held.summary["heldout"].dims, heldout
+    facts = Facts(folder, best, held)
+    found = Page(page(facts))
+    assert [at["holdout"] for at in facts.bests] == [0, 1]
+    assert facts.best_at == facts.bests[0], "the first, although numbers of the other are higher"
+    for at, place in enumerate(facts.bests):
+        assert heldout[tuple(place[str(d)] for d in held.summary["heldout"].dims)] == np.nanmax(
+            heldout[:, :, at]
+        )
+    said = found.all("p")
+    assert any(
+        "Shown is the best of the 18 fits with hold-out 0.1, by held-out score." in p.text for p in said
+    )
+    assert any("Fits with different hold-outs cannot be compared: they saw" in one.text for one in said)
+    assert len(lines_of(found, "The best fit of each hold-out")) == 2
+    listed = lines_of(found, "Every fit, the best first within each hold-out")
+    assert ["holdout 0.1" in line.text for line in listed] == [True] * 17 + [False] * 18 + [True]
+    assert ["best" in line.children[0].text for line in listed].count(True) == 2
+    truth = Truth(best, held.summary)
+    assert [
+        one for one in found.numbers if not same(float(one.attributes["data-value"]), truth.of(one))
+    ] == []
+    assert found.naked == []
+
+
+def test_what_failed_leaves_no_half_lines(folder: Path) -> None:
+    best = ibp.open_campaign(folder).best()
+    held = report_fits.campaign(best)
+    for name in ("objective", "heldout", "active", "seconds"):
+        values = held.summary[name].values.copy()
+        values[1, 2] = np.nan
+        held.summary[name] = held.summary[name].dims, values
+    found = Page(page(Facts(folder, best, held)))
+    assert not any("– to –" in one.text for one in found.all("td"))
+
+
+def test_a_fit_that_could_not_be_scored_is_told(folder: Path) -> None:
+    best = ibp.open_campaign(folder).best()
+    held = report_fits.campaign(best)
+    status = held.summary["status"].values.copy()
+    status[0, 0, 0, 1] = "failed"
+    held.summary["status"] = held.summary["status"].dims, status
+    found = Page(page(Facts(folder, best, held)))
+    assert any("1 fit could not be scored; the table of all" in one.text for one in found.all("li"))
+    truth = Truth(best, held.summary)
+    assert [
+        one for one in found.numbers if not same(float(one.attributes["data-value"]), truth.of(one))
+    ] == []
+
+
+def test_the_machine_is_told_in_words(found: Page) -> None:
+    (said,) = (one for one in found.elements if one.attributes.get("data-label") == "blas")
+    assert "{" not in said.text
+    assert re.match(r"\w+ [\d.]+ for \w+", said.text)

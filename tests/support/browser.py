@@ -29,9 +29,17 @@ addEventListener("load", () => {
     const box = one.getBoundingClientRect(), frame = one.ownerSVGElement.getBoundingClientRect();
     if (box.left < frame.left - 1 || box.right > frame.right + 1) beyond.push(one.outerHTML);
   }
+  const over = [];
+  for (const drawn of document.querySelectorAll("svg")) {
+    const texts = [...drawn.querySelectorAll("text")].map((one) => [one, one.getBoundingClientRect()]);
+    for (const [at, [one, a]] of texts.entries())
+      for (const [other, b] of texts.slice(at + 1))
+        if (a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+          over.push(one.textContent + " | " + other.textContent);
+  }
   const style = getComputedStyle(document.body);
   const told = {
-    wide, scroll: document.documentElement.scrollWidth, beyond, broken: typeof window.broken,
+    wide, scroll: document.documentElement.scrollWidth, beyond, over, broken: typeof window.broken,
     paper: style.backgroundColor, ink: style.color, rules: document.styleSheets[0].cssRules.length,
     pictures: [...document.querySelectorAll(".picture")].map((one) => {
       const box = one.getBoundingClientRect();

@@ -142,6 +142,9 @@ class Truth:
         if (node, of) in (("trace", "tried"), ("trace", "accepted"), ("trace", "gained")):
             return self._moves(of, at["move"])
         values = self._node(node)[name]
+        if of == "not scored":
+            ended = np.isfinite(self.summary["objective"].values)
+            return float(((values.values == "failed") & ended).sum())
         part = values.isel({dim: k for dim, k in at.items() if dim in values.dims})
         numbers = np.asarray(part.values, float)
         if not of:
@@ -155,6 +158,8 @@ class Truth:
             return float(
                 {"size": numbers.size, "missing": numbers.size - finite.size, "count": finite.size}[of]
             )
+        if of == "kinds":
+            return float(numbers.size / self.summary.sizes["restart"])
         if of == "settings":
             return float(numbers.size / (self.summary.sizes["truncation"] * self.summary.sizes["restart"]))
         simple = {

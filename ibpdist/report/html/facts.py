@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from ibpdist import catalog
 from ibpdist.errors import UsageError
 from ibpdist.evaluate import posterior
-from ibpdist.evaluate.campaign import comparable
+from ibpdist.evaluate.fitted import spec_of
 from ibpdist.report import chains
+from ibpdist.report.html import ranking
 from ibpdist.report.html.numbers import Number
 from ibpdist.report.html.rows import Seen, look
+from ibpdist.spec import FitSpec
 
 Event = Mapping[str, Any]
 Values = NDArray[Any]
@@ -131,21 +133,27 @@ class Facts:
         return dataclasses.replace(found, together=self.values("members/together"))
 
     @cached_property
+    def bests(self) -> list[dict[str, int]]:
+        """Where in the summary the best fit of each hold-out is; one where a single one is used."""
+        return [] if self.summary is None else ranking.bests(self.summary)
+
+    @property
     def best_at(self) -> dict[str, int]:
-        """Where in the summary the fit is that is shown: the best held-out score, else the best objective."""
-        for name in ("heldout", "objective"):
-            if self.has(f"summary/{name}"):
-                dims, values = self._find(f"summary/{name}")
-                if name == "objective":
-                    levels = self.summary[name]
-                    values = comparable(
-                        values, levels["system"].broadcast_like(levels).transpose(*dims).values
-                    )
-                score = np.where(np.isfinite(values), values, -np.inf)
-                if score.size and score.max() > -np.inf:
-                    at = np.unravel_index(int(score.argmax()), score.shape)
-                    return dict(zip(dims, map(int, at), strict=True))
-        return {}
+        """Where in the summary the fit is that is shown: the best, of several hold-outs that of the first."""
+        return self.bests[0] if self.bests else {}
+
+    @cached_property
+    def scored(self) -> bool:
+        """Whether fits of the campaign have held-out scores."""
+        return self.has("summary/heldout") and bool(np.isfinite(self.values("summary/heldout")).any())
+
+    @cached_property
+    def spec(self) -> FitSpec | None:
+        """What was asked for; None when that cannot be read."""
+        try:
+            return spec_of(self.result)
+        except UsageError:
+            return None
 
     def labels(self, dim: str, node: str) -> Values | None:
         """Labels along a dim, if it has any."""
@@ -198,12 +206,20 @@ class Facts:
 
     def record(self, name: str) -> Mapping[str, Any]:
         """A record among the attributes, which hold it as JSON; empty when it is not there."""
-        held = self.attrs.get(name, {})
-        try:
-            found = json.loads(held) if isinstance(held, str) else held
-        except ValueError:
-            return {}
+        found = self._json(name)
         return found if isinstance(found, Mapping) else {}
+
+    def records(self, name: str) -> list[Mapping[str, Any]]:
+        """The same of several."""
+        found = self._json(name)
+        return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+    def _json(self, name: str) -> Any:
+        held = self.attrs.get(name)
+        try:
+            return json.loads(held) if isinstance(held, str) else held
+        except ValueError:
+            return None
 
     def _find(self, variable: str) -> tuple[tuple[str, ...], Values]:
         if variable not in self._known:

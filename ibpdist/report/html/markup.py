@@ -14,7 +14,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uf
 """Control characters and halves of pairs, which a page cannot hold."""
 _VOID = {"br", "meta", "link", "img", "hr", "col"}
 LONGEST = 120
-"""Characters of a label that are shown; the rest of it is in its tooltip."""
+"""Characters of a label that are shown, from both of its ends; all of it is in its tooltip."""
 _TOOLTIP = 1000
 
 
@@ -47,7 +47,8 @@ def join(*children: Child) -> Html:
 def label(text: object, dim: str) -> Html:
     """A label that came with the data: isolated, so that its direction turns nothing else around."""
     whole = " ".join(str(text).split()) or "(empty)"
-    cut = whole if len(whole) <= LONGEST else whole[: LONGEST - 1] + "…"
+    half = LONGEST // 2
+    cut = whole if len(whole) <= LONGEST else f"{whole[: half - 1]}…{whole[-half:]}"
     return tag("bdi", cut, class_="label", data_label=dim, title=whole[:_TOOLTIP])
 
 

@@ -1,27 +1,53 @@
-"""The held-out score of the fit that is shown, wherever it is kept."""
+"""Held-out scores of the fit that is shown: that of what was held out from it, and those of other rows."""
 
 from __future__ import annotations
 
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.numbers import Number
+from ibpdist.runs import scores
 
 FULL = "variance"
 """The estimate that counts the uncertainty of the features."""
 
 
 def heldout(facts: Facts, name: str = "score") -> Number | None:
-    """`score` or its `error` in nats per hidden cell, of the newest evaluation; None without one."""
-    if not facts.has(f"heldout/{name}"):
+    """`score` or its `error` in nats per hidden cell, of what was held out from the fit; None without one.
+
+    In a campaign it is what fits are ranked by, so no later score of other rows takes its place; of a fit
+    by itself that has no other the newest counts.
+    """
+    at = own(facts)
+    if at is None:
         return _of_campaign(facts) if name == "score" else None
-    scores = facts.result["heldout"]
-    estimates = [str(one) for one in scores["estimate"].values]
-    at = estimates.index(FULL) if FULL in estimates else 0
-    return facts.one(f"heldout/{name}", evaluation=scores.sizes["evaluation"] - 1, estimate=at)
+    return scored(facts, at, name)
+
+
+def scored(facts: Facts, at: int, name: str = "score") -> Number:
+    """The same of one evaluation."""
+    estimates = [str(one) for one in facts.result["heldout"]["estimate"].values]
+    full = estimates.index(FULL) if FULL in estimates else 0
+    return facts.one(f"heldout/{name}", evaluation=at, estimate=full)
+
+
+def own(facts: Facts) -> int | None:
+    """Which evaluation that is."""
+    if not facts.has("heldout/score"):
+        return None
+    found, spec = facts.result["heldout"].to_dataset(), facts.spec
+    at = scores.own(found, spec.data) if spec is not None and spec.holdout else None
+    return found.sizes["evaluation"] - 1 if at is None and facts.summary is None else at
+
+
+def others(facts: Facts) -> list[int]:
+    """All other evaluations, in the order in which they were made."""
+    if not facts.has("heldout/score"):
+        return []
+    return [at for at in range(facts.result["heldout"].sizes["evaluation"]) if at != own(facts)]
 
 
 def _of_campaign(facts: Facts) -> Number | None:
     """As the summary of a campaign has it."""
-    if not facts.has("summary/heldout"):
+    if not facts.scored or not facts.best_at:
         return None
     score = facts.one("summary/heldout", **facts.best_at)
     return score if score.known else None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ibpdist.report.html.facts import Facts
-from ibpdist.report.html.markup import Child, Html, join, sentence, tag
+from ibpdist.report.html.markup import Child, Html, join, label, sentence, tag
 from ibpdist.report.html.numbers import COUNT, NATS, PERCENT, SCORE, VALUE, Form, Number
+from ibpdist.report.html.ranking import HOLDOUT
 from ibpdist.report.html.score import heldout
 from ibpdist.report.html.sections import posterior
 
@@ -41,10 +42,16 @@ def opening(facts: Facts) -> Html:
 def _chosen(facts: Facts) -> Child:
     if facts.summary is None:
         return None
-    fits = int(facts.values("summary/objective").size)
     by = "held-out score" if heldout(facts) is not None else "objective"
-    count = Number("summary/objective", float(fits), of="size").html(COUNT)
-    return [" The best of ", count, f" fits, by {by}, is shown."]
+    if HOLDOUT not in facts.summary.dims:
+        fits = Number("summary/objective", float(facts.values("summary/objective").size), of="size")
+        return [" The best of ", fits.html(COUNT), f" fits, by {by}, is shown."]
+    at = facts.best_at.get(HOLDOUT, 0)
+    size = facts.summary["objective"].isel({HOLDOUT: at}).size
+    fits = Number("summary/objective", float(size), ((HOLDOUT, at),), "size")
+    named = label(facts.summary[HOLDOUT].values[at], HOLDOUT)
+    said = " Fits with different hold-outs cannot be compared. Shown is the best of the "
+    return [said, fits.html(COUNT), " fits with hold-out ", named, f", by {by}."]
 
 
 def glance(facts: Facts) -> Html:

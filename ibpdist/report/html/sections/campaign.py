@@ -1,25 +1,23 @@
-"""A campaign: objective and held-out score against truncation and restart, and every fit in a table."""
+"""A campaign: objective and held-out score against truncation and restart; its tables are in fits.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import islice, product
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
 from ibpdist.catalog import SYSTEMS
 from ibpdist.report.html.charts import COLOURS, Chart, Curve
-from ibpdist.report.html.facts import Facts
-from ibpdist.report.html.markup import Child, Html, figure, join, label, table, tag
-from ibpdist.report.html.numbers import COUNT, NATS, NONE, SCORE, Form, Number, fixed
-from ibpdist.report.html.score import heldout
+from ibpdist.report.html.facts import Facts, Values
+from ibpdist.report.html.markup import Child, Html, figure, join, tag
+from ibpdist.report.html.numbers import COUNT, NATS, SCORE, Form, Number, fixed
+from ibpdist.report.html.ranking import HOLDOUT, At, levels
+from ibpdist.report.html.sections import fits
 from ibpdist.report.html.sections._base import Section
+from ibpdist.report.html.sections.fits import ACROSS, RESTART, settings, worded
 
-ACROSS, RESTART = "truncation", "restart"
-MOST = 400
-"""Lines of a table."""
-At = dict[str, int]
 MEASURES: tuple[tuple[str, str, str, Form], ...] = (
     ("heldout", "Held-out score", "nats per hidden cell", SCORE),
     ("objective", "Objective", "nats", NATS),
@@ -33,24 +31,29 @@ def body(facts: Facts) -> Html | None:
         return None
     charts = [_chart(facts, *measure) for measure in MEASURES if facts.has(f"summary/{measure[0]}")]
     best = "A point is a fit; the line joins the best of its restarts, for time the quickest."
-    lead = tag("p", "Against the truncation K. ", best, _cut(facts), _mixed(facts), class_="lead")
-    return join(lead, tag("div", charts, class_="charts"), _grid(facts), _all(facts))
-
-
-def settings(facts: Facts) -> list[At]:
-    """Positions of every combination of what was swept but truncation and restart."""
-    dims = [str(dim) for dim in facts.summary["objective"].dims if dim not in (ACROSS, RESTART)]
-    sizes = [range(facts.summary.sizes[dim]) for dim in dims]
-    return [dict(zip(dims, at, strict=True)) for at in product(*sizes)]
+    said = [best, _cut(facts), _mixed(facts), _apart(facts)]
+    lead = tag("p", "Against the truncation K. ", said, class_="lead")
+    tables = fits.best_of_each(facts), fits.grid(facts), fits.every(facts)
+    return join(lead, tag("div", charts, class_="charts"), *tables)
 
 
 def drawn(facts: Facts) -> list[At]:
-    """The settings that are drawn: the best ones when there are more than colours."""
+    """The settings that are drawn: the best when there are more than colours, of each hold-out as many."""
     every = settings(facts)
-    variable = "summary/heldout" if heldout(facts) is not None else "summary/objective"
-    best = [facts.made(variable, "max", **at).value for at in every]
-    ranked = np.argsort([-level if level == level else np.inf for level in best], kind="stable")
-    return [every[at] for at in sorted(ranked[:COLOURS])]
+    dims, level = facts.summary["objective"].dims, levels(facts.summary)
+    best = [_highest(level[tuple(at.get(str(dim), slice(None)) for dim in dims)]) for at in every]
+    order = sorted(range(len(every)), key=lambda one: -best[one])
+    seen: Counter[int] = Counter()
+    place = {}
+    for one in order:
+        held = every[one].get(HOLDOUT, 0)
+        place[one], seen[held] = seen[held], seen[held] + 1
+    chosen = sorted(order, key=lambda one: place[one])[:COLOURS]
+    return [every[one] for one in sorted(chosen)]
+
+
+def _highest(level: Values) -> float:
+    return float(np.nanmax(level, initial=-np.inf))
 
 
 def _cut(facts: Facts) -> Child:
@@ -70,15 +73,19 @@ def _mixed(facts: Facts) -> str | None:
     return f" The objective of a sampler is the mean log joint density of its draws.{apart}"
 
 
-def words(facts: Facts, at: Mapping[str, int]) -> str:
+def _apart(facts: Facts) -> str | None:
+    if HOLDOUT not in facts.summary.dims:
+        return None
+    return (
+        " Fits with different hold-outs cannot be compared: they saw different cells and are scored on "
+        "different ones."
+    )
+
+
+def words(facts: Facts, at: At) -> str:
     """lg-vi-infinite, noise column: without the dims that have only one value, unless all have."""
     swept = {dim: k for dim, k in at.items() if facts.summary.sizes[dim] > 1} or at
-    return ", ".join(_value(facts, dim, k) for dim, k in swept.items())
-
-
-def _value(facts: Facts, dim: str, at: int) -> str:
-    value = str(facts.summary[dim].values[at])
-    return value if dim == "system" else f"{dim} {value}"
+    return ", ".join(worded(facts, dim, k) for dim, k in swept.items())
 
 
 def _chart(facts: Facts, name: str, title: str, up: str, form: Form) -> Html | None:
@@ -98,98 +105,19 @@ def _curves(facts: Facts, variable: str, at: At, colour: int, places: int) -> It
     of = "min" if variable.endswith("seconds") else "max"
     restarts = facts.summary.sizes[RESTART]
     name = words(facts, at)
-    fits = [
+    made = [
         (k + _aside(r, restarts), facts.one(variable, **at, truncation=k, restart=r))
         for k, r in product(range(places), range(restarts))
     ]
     line = [(float(k), facts.made(variable, of, **at, truncation=k)) for k in range(places)]
     if not variable.endswith("active"):
         yield Curve(name, line, colour)
-    yield Curve(name, fits, colour, joined=False, marked=True)
+    yield Curve(name, made, colour, joined=False, marked=True)
 
 
 def _aside(restart: int, restarts: int) -> float:
     """Restarts stand beside each other, so that none hides another."""
     return 0.3 * (restart / (restarts - 1) - 0.5) if restarts > 1 else 0.0
-
-
-def _grid(facts: Facts) -> Html:
-    """A line for each setting and truncation: the best of its restarts, and how they differ."""
-    has = facts.has
-    head = ["fit", "best objective, nats", "spread of restarts, nats"]
-    head += ["best held-out score, nats per cell"] if has("summary/heldout") else []
-    head += ["active features"] + (["seconds, sum"] if has("summary/seconds") else [])
-    lines = [
-        list(_summed(facts, at | {ACROSS: k}))
-        for at, k in islice(product(settings(facts), range(facts.summary.sizes[ACROSS])), MOST)
-    ]
-    return table("Restarts of the same settings together.", head, lines)
-
-
-def _summed(facts: Facts, at: At) -> Iterator[Child]:
-    def made(name: str, of: str, form: Form) -> Html:
-        return facts.made(f"summary/{name}", of, **at).html(form, unit=False)
-
-    yield _fit_name(facts, at)
-    yield made("objective", "max", NATS)
-    yield made("objective", "spread", NATS)
-    if facts.has("summary/heldout"):
-        yield made("heldout", "max", SCORE)
-    yield [made("active", "min", COUNT), " to ", made("active", "max", COUNT)]
-    if facts.has("summary/seconds"):
-        yield made("seconds", "sum", fixed(2))
-
-
-def _fit_name(facts: Facts, at: Mapping[str, int]) -> Html:
-    return label(", ".join(_worded(facts, dim, k) for dim, k in at.items() if dim != RESTART), "fit")
-
-
-def _worded(facts: Facts, dim: str, at: int) -> str:
-    return f"K {facts.summary[dim].values[at]}" if dim == ACROSS else _value(facts, dim, at)
-
-
-def _all(facts: Facts) -> Html:
-    """Every fit, as it stands in the summary."""
-    dims = [str(dim) for dim in facts.summary["objective"].dims]
-    every = list(np.ndindex(*(facts.summary.sizes[dim] for dim in dims)))
-    names = [
-        name
-        for name in ("objective", "heldout", "active", "steps", "seconds")
-        if facts.has(f"summary/{name}")
-    ]
-    told = [name for name in ("status", "stop", "seed") if facts.has(f"summary/{name}")]
-    lines = [_one(facts, dict(zip(dims, at, strict=True)), names, told) for at in every[:MOST]]
-    caption = "Every fit: objective in nats, held-out score in nats per hidden cell, time in seconds."
-    made = table(caption, ["fit", "start", *names, *told], lines)
-    more = Number("summary/objective", float(len(every)), of="size").html(COUNT)
-    cut = (
-        tag("p", "Of ", more, " fits the first are listed; all are in the summary.")
-        if len(every) > MOST
-        else None
-    )
-    return tag("details", tag("summary", "All fits"), made, cut)
-
-
-_FORMS: Mapping[str, Form] = {"objective": NATS, "heldout": SCORE, "seconds": fixed(2)}
-
-
-def _one(facts: Facts, at: At, names: list[str], told: list[str]) -> list[Child]:
-    start = tag("span", str(facts.summary[RESTART].values[at[RESTART]]), data_label="restart")
-    numbers: list[Child] = []
-    for name in names:
-        number = facts.one(f"summary/{name}", **at)
-        numbers.append(number.html(_FORMS.get(name, COUNT), unit=False) if number.known else NONE)
-    where = ",".join(f"{dim}={k}" for dim, k in at.items())
-    said = [
-        tag("span", _text(facts, name, at), data_variable=f"summary/{name}", data_index=where)
-        for name in told
-    ]
-    return [_fit_name(facts, at), start, *numbers, *said]
-
-
-def _text(facts: Facts, name: str, at: At) -> str:
-    held: Any = facts.summary[name].isel(at).values
-    return str(held.item() if hasattr(held, "item") else held)
 
 
 SECTION = Section("campaign", "The campaign", body)

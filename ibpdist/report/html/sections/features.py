@@ -118,7 +118,7 @@ def _card(facts: Facts, k: int) -> Html:
         lines.append(tag("p", "in ", share, " of the draws", class_="fact"))
     if facts.has("diagnosis/explained"):
         share = facts.one("diagnosis/explained", feature=k).html(PERCENT)
-        lines.append(tag("p", "explains ", share, class_="fact"))
+        lines.append(tag("p", "explains ", share, " of the variance", class_="fact"))
     again = facts.again("stability", k)
     if again is not None:
         lines.append(tag("p", "found in ", again.html(WHOLE_PERCENT), " of starts", class_="fact"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, tag
@@ -71,7 +71,7 @@ def _learned(facts: Facts) -> Iterator[Child]:
     words = {
         "noise": "noise variance",
         "scale": "variance of the dictionary",
-        "mass": "features expected of a row",
+        "mass": "mass of the prior",
     }
     for name, said in words.items():
         variable = f"params/{name}"
@@ -95,11 +95,21 @@ def _versions(facts: Facts) -> list[Html]:
 
 
 def _machine(facts: Facts) -> Child:
-    return [
-        _said(facts, "machine"),
-        ", BLAS ",
-        tag("span", str(facts.attrs.get("blas", "")), data_variable="attrs/blas"),
-    ]
+    """The processor, and the libraries for matrix products with the kernels that they chose."""
+    raw = str(facts.attrs.get("blas", ""))
+    kinds = dict.fromkeys(_library(one) for one in facts.records("blas"))
+    said = ", ".join(kinds) or "not known"
+    libraries = tag("span", said, data_label="blas", title=raw or None)
+    return [_said(facts, "machine"), "; matrix products by ", libraries]
+
+
+def _library(record: Mapping[str, str]) -> str:
+    """OpenBLAS 0.3.30 for Haswell."""
+    known = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}
+    kind = str(record.get("internal_api", "BLAS"))
+    return (
+        f"{known.get(kind, kind)} {record.get('version', '')} for {record.get('architecture', 'any machine')}"
+    )
 
 
 SECTION = Section("run", "What was run", body)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
 
 from ibpdist.report import chains, diagnosis
 from ibpdist.report.html.facts import Facts
-from ibpdist.report.html.markup import Child, Html, join, tag
+from ibpdist.report.html.markup import Child, Html, join, label, tag
 from ibpdist.report.html.numbers import COUNT, SCORE, VALUE, WHOLE_PERCENT, Number, fixed
-from ibpdist.report.html.score import heldout
+from ibpdist.report.html.score import heldout, others, own, scored
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.html.sections.answer import FOUND_AGAIN, stable
 from ibpdist.report.html.sections.posterior import RHAT, worst
@@ -43,7 +46,7 @@ def _chains(facts: Facts) -> Iterator[Verdict]:
     rhat = worst(facts)
     if rhat is None and not doubts:
         yield OPEN, "There are too few draws to say whether the chains agree."
-    elif not doubts:
+    elif rhat is not None and not doubts:
         yield GOOD, ["The chains agree: R-hat is at most ", rhat.html(RHAT), "."]
 
 
@@ -134,16 +137,35 @@ def _restarts(facts: Facts) -> Iterator[Verdict]:
 
 
 def _heldout(facts: Facts) -> Iterator[Verdict]:
-    score, error = heldout(facts), heldout(facts, "error")
-    if score is None:
+    """The score of what was held out from the fit, then those of other rows."""
+    score, more = heldout(facts), others(facts)
+    if score is None and not more:
         yield OPEN, "No score of hidden cells is kept with the fit, so how well it predicts is not known."
-        return
-    margin = [" ± ", error.html(VALUE)] if error is not None and error.value else None
-    at = dict(score.index).get("evaluation", 0)
-    cells = (
-        [facts.one("heldout/cells", evaluation=at).html(COUNT), " "] if facts.has("heldout/cells") else None
-    )
-    yield FACT, ["On ", cells, "hidden cells it scores ", score.html(SCORE), margin, "; higher is better."]
+    if score is not None:
+        at = own(facts)
+        of = "On hidden cells" if at is None else ["On ", *_cells(facts, at), "hidden cells"]
+        yield (
+            FACT,
+            [of, " it scores ", score.html(SCORE), *_margin(heldout(facts, "error")), "; higher is better."],
+        )
+    for at in more:
+        held = facts.result["heldout"]
+        where, how = (str(held[name].values[at]) for name in ("data", "protocol"))
+        said = tag("span", how, data_variable="heldout/protocol", data_index=f"evaluation={at}")
+        new: Child = "On its own rows"
+        if facts.spec is None or where != facts.spec.data:
+            new = ["On new rows of ", label(Path(where).name or where, "data")]
+        level, error = (scored(facts, at, name) for name in ("score", "error"))
+        yield FACT, [new, " it scores ", level.html(SCORE), *_margin(error), " (", said, ")."]
+
+
+def _cells(facts: Facts, at: int) -> list[Child]:
+    known = facts.has("heldout/cells")
+    return [facts.one("heldout/cells", evaluation=at).html(COUNT), " "] if known else []
+
+
+def _margin(error: Number | None) -> list[Child]:
+    return [" ± ", error.html(VALUE)] if error is not None and error.value else []
 
 
 def _fits(facts: Facts) -> Iterator[Verdict]:
@@ -155,6 +177,18 @@ def _fits(facts: Facts) -> Iterator[Verdict]:
     if lost.value:
         verb = " fit has" if lost.value == 1 else " fits have"
         yield DOUBT, [lost.html(COUNT), verb, " no result; the table of all fits says why."]
+    if facts.scored:
+        yield from _unscored(facts)
+
+
+def _unscored(facts: Facts) -> Iterator[Verdict]:
+    """Fits with a result that failed when they were scored."""
+    failed = facts.values("summary/status") == "failed" if facts.has("summary/status") else np.array(False)
+    broken = failed & np.isfinite(facts.values("summary/objective"))
+    if broken.any():
+        count = Number("summary/status", float(broken.sum()), of="not scored")
+        verb = " fit could" if count.value == 1 else " fits could"
+        yield DOUBT, [count.html(COUNT), verb, " not be scored; the table of all fits says why."]
 
 
 def _notices(facts: Facts) -> Iterator[Verdict]:
