@@ -114,6 +114,8 @@ def entries(system: str, settings: Mapping[str, object]) -> int:
 def most_features(system: str, settings: Mapping[str, object]) -> int:
     """The most features a fit may come to whose number is left to the data."""
     row = find(system)
+    if row.prior == "buffet":
+        raise UsageError(f"K = auto: {system} has no limit and K is where it begins; use a number")
     if row.prior != "stick_breaking":
         raise UsageError(f"K = auto: {system} has a given number of features; use {_infinite(row)}")
     if settings.get("start", "auto") == "random":

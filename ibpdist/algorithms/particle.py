@@ -5,7 +5,8 @@ how well the rows before predict it, and particles are drawn anew when few carry
 what it predicts with; who took what is kept once, with the particle it came from, and read
 backwards from a draw of the final weights.
 
-The product of mean weights is an unbiased estimate of p(x). Variances and mass must be numbers.
+The product of mean weights is an unbiased estimate of p(x), of which each step tells the logarithm beside the
+log joint density of its draw. Variances and mass must be numbers.
 A sweep is a whole pass that owes nothing to the sweep before, and its draw is one of the posterior only in
 the limit of many particles: predictions exist at the end of a pass, and more passes do not
 improve a chain.
@@ -65,7 +66,7 @@ class Particles:
         return settled(self.model, data, params, np.zeros((1, data.rows)), np.arange(1), draws)[0]
 
     def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Trace]:
-        """A pass: z of a particle drawn by weight, and the log of the evidence's estimate."""
+        """A pass: z of a particle drawn by weight; `evidence` is the log of the estimate of p(x)."""
         params, rng = chain.params, draws.generator("particles")
         scale = gaussian_of(self.model).common_scale(params.observation, rng)
         filtered = Filter(data, params.observation, scale, float(params.prior.mass), self.particles, rng)
@@ -74,8 +75,7 @@ class Particles:
         z = filtered.drawn()
         ids = EACH_STEP * draws.step + np.arange(len(z))
         made, trace = settled(self.model, data, scaled(params, scale), z, ids, draws)
-        total = {"objective": filtered.evidence(), "bound": filtered.evidence()}
-        return made, {**trace, **total, "effective": filtered.effective()}
+        return made, {**trace, "evidence": filtered.evidence(), "effective": filtered.effective()}
 
 
 class Filter:

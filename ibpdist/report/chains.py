@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist import catalog
 from ibpdist.evaluate import diagnostics, posterior
 
 LISTED = 20
@@ -68,6 +69,15 @@ def features(result: Any) -> Iterator[str]:
         yield f"{'...':>9} {shown.size - LISTED} more"
     if shown.size < share.size:
         yield f"{'rare':>9} {share.size - shown.size} more that few draws have"
+
+
+def began(result: Any) -> str:
+    """K; of a sampler without a limit it is where the chains began."""
+    size = f"K = {result.attrs['truncation']}"
+    if catalog.find(str(result.attrs["system"])).prior != "buffet":
+        return size
+    empty = "start: empty" in str(result.attrs.get("spec", ""))
+    return "begun without a feature" if empty else f"begun with {size}"
 
 
 def remarks(result: Any) -> Iterator[str]:

@@ -78,7 +78,8 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
     )
     auto = "truncation: auto" in str(facts.get("spec", "")).splitlines()
     given = f"auto, at most {facts['truncation']}" if auto else str(facts["truncation"])
-    yield "system", f"{facts['system']}, K = {given}, seed {facts['seed']}"
+    size = chains.began(result) if "posterior" in result.children else f"K = {given}"
+    yield "system", f"{facts['system']}, {size}, seed {facts['seed']}"
 
 
 def _values(result: Any) -> Iterator[tuple[str, str]]:

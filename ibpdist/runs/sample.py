@@ -27,7 +27,10 @@ from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import Ended, Progress, to_end
 from ibpdist.runs.job import SamplerJob
 
-RENAMED = {"objective": "log_joint", "active": "features", "likelihood": "log_likelihood"}
+RENAMED = {
+    "objective": "log_joint", "active": "features",
+    "likelihood": "log_likelihood", "evidence": "log_evidence",
+}  # fmt: skip
 SAME = ("entries", "singletons")
 """Terms of a step that are kept as scalars of a draw, under another name or their own."""
 

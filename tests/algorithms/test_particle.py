@@ -97,7 +97,11 @@ def test_a_pass_is_a_chain_of_the_protocol():
     one, trace = alg.sweep(chunk, first, Draws(0, 1))
     two, again = alg.sweep(chunk, one, Draws(0, 1))
     np.testing.assert_array_equal(one.state.z, two.state.z)
-    assert trace["objective"] == again["objective"] == trace["bound"]
+    assert trace == again
+    terms = [trace[name] for name in ("likelihood", "dictionary", "z prior", "mass")]
+    assert trace["objective"] == trace["bound"] == pytest.approx(sum(terms)), "a log joint, not the evidence"
+    assert np.isfinite(trace["evidence"])
+    assert trace["evidence"] != trace["objective"]
     assert trace["active"] == len(one.state.ids) == len(one.params.on)
     assert 1 <= trace["effective"] <= 20
     assert one.state.z.dtype == np.float32

@@ -12,6 +12,7 @@ from ibpdist.evaluate import posterior
 from ibpdist.report import chains
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.sections import posterior as section
+from ibpdist.report.html.sections import trace
 from ibpdist.report.page import page, read, report
 from tests.support import report_fits
 from tests.support.report_page import Page, Truth, same, written_right
@@ -97,6 +98,43 @@ def test_there_is_a_trace_for_each_chain(found: Page) -> None:
     assert len(lines) == 3
     (caption,) = (one.text for one in found.all("figcaption") if "log joint density" in one.text)
     assert "Draws are kept from step 101 on." in caption
+
+
+def sums_up(facts: Facts) -> None:
+    """The terms that are listed are those of the objective, at the last step of every chain."""
+    table = facts.result["trace"].isel(step=-1)
+    total = sum(table[name].values for name in trace.terms(facts))
+    np.testing.assert_allclose(total, table["objective"].values, rtol=1e-12)
+
+
+def test_the_log_joint_is_made_of_its_terms(found: Page, truth: Truth, run: Path) -> None:
+    sums_up(read(run))
+    (section_,) = (one for one in found.all("details") if "log joint density" in one.text)
+    shown = [one.text for one in found.elements if one.tag in ("td", "th") and _within(one, section_)]
+    names = {text for text in shown if re.fullmatch("[a-z ]+", text)} - {"term"}
+    assert names == {"likelihood", "dictionary", "z prior", "mass", "noise", "scale", "log joint"}
+    assert truth.result["trace"].data_vars.keys() > names - {"log joint"}
+
+
+PARTICLES = {"noise": 0.1, "scale": 1.0, "mass": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [
+        ("lg-gibbs-finite", {"chains": 2}),
+        ("fa-gibbs-finite", {"chains": 2}),
+        ("fa-gibbs-infinite", {"chains": 2}),
+        ("lg-uncollapsed-finite", {}),
+        ("lg-particle", PARTICLES),
+        ("lg-vi-finite", {}),
+        ("fa-vi-infinite", {}),
+        ("fa-vi-dense", {}),
+    ],
+)
+def test_terms_sum_up(system: str, options: dict[str, Any], tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(20, 5))
+    sums_up(Facts(tmp_path, ibp.fit(x, system=system, K=3, steps=8, **options)))
 
 
 def test_features_that_few_draws_have_are_counted(run: Path) -> None:

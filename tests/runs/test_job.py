@@ -42,6 +42,8 @@ def test_auto_may_come_to_as_many_features_as_the_data_can_have(rows, most):
     [
         ({"system": "lg-vi-finite"}, "lg-vi-finite has a given number of features; use lg-vi-infinite"),
         ({"system": "lg-gibbs-finite"}, "has a given number of features; use"),
+        ({"system": "lg-gibbs-infinite"}, "has no limit and K is where it begins; use a number"),
+        ({"system": "lg-collapsed-infinite"}, "K is where it begins"),
         ({"system": "lg-vi-infinite", "set": {"start": "random"}}, "use another start"),
     ],
 )

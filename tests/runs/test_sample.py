@@ -61,7 +61,10 @@ def test_result(system, whole):
     assert found.attrs["stopped"] == f"made all of its {STEPS} steps"
     assert verify(run) == []
     assert not (run / "draws").exists()
-    assert "features" in summary(found)
+    said = summary(found)
+    assert "features" in said
+    assert (f"{system}, begun with K = 5" in said) is system.endswith("infinite")
+    assert (f"{system}, K = 5" in said) is system.endswith("-finite")
 
 
 @every
@@ -181,6 +184,7 @@ def test_no_draw_has_a_feature(system, tmp_path):
     assert np.isfinite(ibp.evaluate(run).score).all()
     found = ibp.open_result(run)
     assert summary(found).startswith("0 features in 100 % of the draws")
+    assert f"{system}, begun without a feature" in summary(found)
     assert posterior.features(found).sizes["feature"] == 0
     assert report(run).is_file()
 
@@ -195,3 +199,14 @@ def test_steps_of_the_fit_are_no_draws(system, burn):
     if "warming" in found["trace"]:
         warming = found["trace"]["warming"].sel(step=found["posterior"]["step"])
         assert not warming.any()
+
+
+def test_a_particle_filter_tells_its_evidence_beside_the_log_joint():
+    found = ibp.fit(
+        images(20), system="lg-particle", noise=0.1, scale=1.0, mass=1.0, **OPTIONS | {"steps": 4}
+    )
+    terms = found["trace"].sel(step=found["posterior"]["step"])
+    total = terms["likelihood"] + terms["dictionary"] + terms["z prior"] + terms["mass"]
+    np.testing.assert_allclose(found["posterior"]["log_joint"], total)
+    np.testing.assert_array_equal(found["posterior"]["log_evidence"], terms["evidence"])
+    assert (found["posterior"]["log_evidence"] != found["posterior"]["log_joint"]).all()

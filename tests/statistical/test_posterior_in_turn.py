@@ -100,7 +100,7 @@ def estimates(masked, particles, passes):
     exact, found, z = enumeration_infinite.evidence(x, mask, NOISE, SCALE, MASS), [], []
     for step in range(1, passes + 1):
         made, trace = sampler.sweep(chunk, chain, Draws(0, step))
-        found.append(np.exp(trace["objective"] - exact))
+        found.append(np.exp(trace["evidence"] - exact))
         z.append(made.state.z)
     return np.array(found), infinite_events(z), infinite_chances(x, mask)
 

@@ -15,8 +15,13 @@ from ibpdist.report.moves import tallies
 
 EARLY = 0.05
 """Share of the steps that may lie below the frame, so that the rest can be seen."""
-APART = {"objective", "bound", "active", "magnitude", "trial", "move", "gain", "accepted", "settled", "heat"}
-"""What a trace holds besides the terms of the objective."""
+TERMS = (
+    "likelihood", "missing cells", "dictionary", "weights", "z prior", "z entropy",
+    "sticks", "prevalence", "unused", "tail", "mass", "noise", "scale",
+)  # fmt: skip
+"""What the objective is the sum of, as far as a model has them."""
+OF_A_FIT = ("sticks", "tail", "z entropy")
+"""Terms that a log joint density does not have; a chain that began with a fit has them in its first steps."""
 
 
 def body(facts: Facts) -> Html | None:
@@ -91,11 +96,18 @@ def _moves(facts: Facts) -> Html | None:
     return table(caption, ["move", "tried", "kept", "gained, nats"], lines)
 
 
+def terms(facts: Facts) -> list[str]:
+    """What the objective, or of a sampler the log joint density, is the sum of."""
+    without = OF_A_FIT if facts.sampled else ()
+    return [name for name in TERMS if facts.has(f"trace/{name}") and name not in without]
+
+
 def _terms(facts: Facts) -> Html | None:
-    names = sorted(str(name) for name in facts.result["trace"].data_vars if name not in APART)
-    names += [name for name in ("bound", "objective") if facts.has(f"trace/{name}")]
+    sums = {"objective": "log joint"} if facts.sampled else {"bound": "bound", "objective": "objective"}
+    names = {name: name for name in terms(facts)}
+    names |= {name: words for name, words in sums.items() if facts.has(f"trace/{name}")}
     chains, last = _chains(facts), len(facts.result["trace"]["step"]) - 1
-    lines = [[name, *(_term(facts, name, last, chain) for chain in chains)] for name in names]
+    lines = [[words, *(_term(facts, name, last, chain) for chain in chains)] for name, words in names.items()]
     head: list[Child] = ["term", "nats"]
     if len(chains) > 1:
         head = ["term", *(tag("span", f"chain {at}, nats", data_label="chain") for at in range(len(chains)))]
