@@ -13,13 +13,14 @@ from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.directory import identity, is_run
 from ibpdist.runs.events import Event
 from ibpdist.runs.lock import is_held
+from ibpdist.runs.lost import lost
 
 
 def verify(path: str | Path) -> list[str]:
     """Problems of a run, a campaign, or a dataset with its every chunk; none when all is well."""
     place = Path(path)
     if not place.exists():
-        raise StorageError(f"{place}: does not exist")
+        raise StorageError(f"{place}: does not exist; name a run, a campaign or a dataset")
     if is_campaign(place):
         return list(_campaign(place))
     if is_run(place) or (place / "spec.yaml").exists():
@@ -31,6 +32,8 @@ def _run(path: Path) -> Iterator[str]:
     yield from _readable(path)
     yield from _log(path)
     yield from _parameters(path)
+    if not is_held(path / "lock"):
+        yield from lost(path)
     checkpoints = Checkpoints(path)
     for step in checkpoints.steps():
         yield from checkpoints.problems(step)

@@ -1,0 +1,89 @@
+"""Files of a run that its log tells of and that are not there, though nothing that the run does removes them.
+
+A run removes its older checkpoints, and the parameters of the steps before the older one of those that it
+keeps; a resume removes checkpoints later than the one it goes on from. A group that has ended keeps only its
+log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ibpdist.errors import StorageError
+from ibpdist.runs import events, restarts
+from ibpdist.runs.checkpoint import KEPT, Checkpoints
+from ibpdist.runs.directory import identity
+from ibpdist.runs.events import Event
+from ibpdist.runs.history import RunHistory
+
+
+def lost(path: Path) -> Iterator[str]:
+    """A sentence for each; none where the log itself cannot be read, which is told elsewhere."""
+    log = path / "events.jsonl"
+    try:
+        read = events.read(log)
+        only_log = "ids" in identity(path) and any(event["event"] == "finished" for event in read)
+    except StorageError:
+        return
+    if only_log:
+        return
+    if not read and _has_work(path):
+        yield f"{log}: is missing or empty, so what the run did is not known"
+    missing = [*_restarts(path, read), *_checkpoints(path, read), *_parameters(path, read)]
+    yield from (f"{one}: is missing" for one in missing)
+
+
+def _has_work(path: Path) -> bool:
+    marks = ("result.json", "result.zarr", "heldout.json", "restarts/*", "checkpoints/*", "params/*.rec")
+    return any(next(path.glob(mark), None) for mark in marks)
+
+
+def _restarts(path: Path, read: list[Event]) -> list[Path]:
+    ended = {event["restart"] for event in read if event["event"] == "restart"}
+    folders = [restarts.folder(path, restart) for restart in sorted(ended)]
+    return [folder for folder in folders if not folder.exists()]
+
+
+def _checkpoints(path: Path, read: list[Event]) -> list[Path]:
+    """Manifests of the checkpoints that are kept and are not there."""
+    held = Checkpoints(path)
+    there = held.steps()
+    return [held.folder(step) / "manifest.json" for step in kept(read, there) if step not in there]
+
+
+def _parameters(path: Path, read: list[Event]) -> list[Path]:
+    """Those of step 0, and of the steps that have not been removed up to the last that was made. Questions
+    that were asked before step 0 are needed no more."""
+    history, last, saved = RunHistory(path), 0, 0
+    there = history.checkpoints.steps()
+    for event in read:
+        last = event["step"] if event["event"] in ("begin", "step") else last
+        saved += event["event"] == "saving"
+    if not last:
+        return []
+    pruned = max(saved, len(there)) >= KEPT
+    first = min(kept(read, there), default=last + 1) if pruned else 1
+    files = [history.file(step) for step in (0, *range(first, last + 1))]
+    return [file for file in files if not file.exists()]
+
+
+def kept(read: list[Event], there: list[int]) -> list[int]:
+    """Steps of the checkpoints that a run has at the end of its log.
+
+    One that was being saved and is `there` was committed, though the run was killed before it said so.
+    """
+    found: set[int] = set()
+    saving = 0
+    for event in read:
+        if event["event"] == "damaged":
+            found -= set(event["checkpoints"])
+        elif event["event"] == "begin":
+            found, saving = {step for step in {*found, event["step"]} if 0 < step <= event["step"]}, 0
+        elif event["event"] == "saving":
+            saving = event["step"]
+            found.discard(saving)
+        elif event["event"] == "checkpoint":
+            found, saving = {*found, saving}, 0
+        found = set(sorted(found)[-KEPT:])
+    return sorted({*found, saving} if saving in there else found)[-KEPT:]
