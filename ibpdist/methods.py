@@ -119,10 +119,11 @@ def _in_turn(turn: str) -> Callable[[Model, Asked], Any]:
         from ibpdist.algorithms.prefit import Prefit
         from ibpdist.algorithms.uncollapsed import Uncollapsed
 
-        turns: dict[str, Any] = {"collapsed": Collapsed, "uncollapsed": Uncollapsed}
+        own = int(asked.number("candidates", 0, 0))
+        turns: dict[str, Any] = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed(own)}
         begins = {"fit": Coins, "random": Coins, "empty": Empty}
         begin = asked.start("fit", begins)
-        sampler = InTurn(model, turns[turn](), asked.features, begin)
+        sampler = InTurn(model, turns[turn], asked.features, begin)
         if asked.settings.get("start", "auto") not in ("auto", "fit"):
             return sampler
         return Prefit(sampler, variational(model, asked))
@@ -142,7 +143,7 @@ METHODS: Mapping[str, Method] = {
     "gibbs": Method(("start",), _gibbs),
     "anchored": Method(("start", "most", "births"), _anchored),
     "collapsed": Method(("start",), _in_turn("collapsed")),
-    "uncollapsed": Method(("start",), _in_turn("uncollapsed")),
+    "uncollapsed": Method(("start", "candidates"), _in_turn("uncollapsed")),
     "particle": Method(("particles",), _particle),
 }
 IN_TURN = ("collapsed", "uncollapsed", "particle")

@@ -1,7 +1,8 @@
 """The uncollapsed turn: a row is drawn given the dictionary, its own features apart (vibp 5.3).
 
 The part of the dictionary that belongs to features of one row alone is integrated out while that row is
-drawn, and drawn with their number. Cells that are missing are left out of every sum, and every
+drawn, and drawn with their number; or, with `candidates`, it is drawn together with it from the prior, and
+what the row has competes with so many of these. Cells that are missing are left out of every sum, and every
 column may have a noise of its own.
 """
 
@@ -29,9 +30,14 @@ Float = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Uncollapsed:
-    """One scale, drawn or fixed; any noise."""
+    """One scale, drawn or fixed; any noise. Without `candidates` the infinite sampler is the report's
+    partially collapsed one, with them its uncollapsed one."""
+
+    candidates: int = 0
 
     def check(self, observation: Gaussian) -> None:
+        if self.candidates < 0:
+            raise UsageError(f"candidates is {self.candidates}; expected a whole number of at least 0")
         if observation.scale == "feature":
             raise UsageError(
                 "scale is feature: rows in turn need the scale of features to come; set scale=one"
@@ -41,7 +47,7 @@ class Uncollapsed:
         noise, level = np.unique(given.params.observation.noise, return_inverse=True)
         seen = np.ones(data.x.shape, np.int8) if data.observed is None else data.observed.astype(np.int8)
         key = given.draws.key("own dictionary")
-        facts = Facts(data.x.astype(np.float64), seen, noise, level, data.start, key)
+        facts = Facts(data.x.astype(np.float64), seen, noise, level, data.start, key, self.candidates)
         return UncollapsedTable(facts, state, given.params.observation.mean, given.law, given.first)
 
 
@@ -74,6 +80,6 @@ class UncollapsedTable(Slotted):
 
     def grow(self) -> None:
         super().grow()
-        sizes = (6 * [self.ids.size], 3 * [self.facts.x.shape[1]], 2 * [self.facts.noise.size])
+        sizes = (6 * [self.ids.size], 4 * [self.facts.x.shape[1]], 2 * [self.facts.noise.size])
         room: list[Any] = [np.zeros(size) for part in sizes for size in part]
         self.scratch = Scratch(*room)

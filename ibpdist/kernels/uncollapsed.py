@@ -8,6 +8,11 @@ where v_d = 1 / (noise_d + own scale), zero where the cell is missing: `own` fea
 their part of the dictionary integrated out. Then their number is drawn given the rest of the row, and
 their part of the dictionary given their number: for each column mean r_d / (k + c_d) for all of them and
 covariance scale (I - 1 1' / (k + c_d)), c_d = noise_d / scale.
+
+With candidates nothing is integrated out: the row's own features are subtracted like all others, v_d = 1 /
+noise_d, and then what the row has for itself competes with so many numbers and dictionaries drawn from
+the prior, with the likelihood of the row as the odds (vibp E23). The one that is there must be among them,
+and a number stays with its dictionary, or the posterior is not left as it is.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from ibpdist.kernels.philox import _philox
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 index = np.uint64
 _LOW = np.uint64(0xFFFFFFFF)
+MOST = 32
+"""Features of a candidate at most; rows have a few at most, of which one alone has even fewer."""
 
 
 class Tables(NamedTuple):
@@ -43,7 +50,8 @@ class Tables(NamedTuple):
 
 class Facts(NamedTuple):
     """What rows in turn do not change: x (row, column), zero where `seen` (row, column) is; the distinct
-    values of the noise, and which of them each column has; the number of the first row; a key."""
+    values of the noise, and which of them each column has; the number of the first row; a key; how many
+    candidates there are for what a row has for itself, none where its dictionary is integrated out."""
 
     x: Any
     seen: Any
@@ -51,12 +59,13 @@ class Facts(NamedTuple):
     level: Any
     start: int
     key: Any
+    candidates: Any = 0
 
 
 class Scratch(NamedTuple):
     """One row at a time, by slot: whether only this row has it, z before and after, linear and quadratic
-    evidence, and numbers that say where own features go and come; residual, weight and their product
-    (column); cells and squares by level of the noise."""
+    evidence, and numbers that say where own features go and come; residual, weight and their product,
+    and what own features add up to (column); cells and squares by level of the noise."""
 
     mine: Any
     old: Any
@@ -67,6 +76,7 @@ class Scratch(NamedTuple):
     residual: Any
     weight: Any
     weighted: Any
+    apart: Any
     cells: Any
     squares: Any
 
@@ -83,19 +93,27 @@ def _normal(row, at, key):
 def _take_out(n, facts, law, tables, scratch):
     """Residual and evidence of a row's shared features; how many it has for itself."""
     size, own = tables.sizes[0], 0
-    residual, weighted = scratch.residual, scratch.weighted
+    residual, weighted, apart = scratch.residual, scratch.weighted, scratch.apart
     residual[:] = facts.x[n]
+    apart[:] = 0.0
     for k in range(size):
         scratch.old[k] = scratch.new[k] = tables.z[n, k]
         scratch.mine[k] = 1.0 if scratch.old[k] and is_own(law, tables.on[k] - 1) else 0.0
         own += int(scratch.mine[k])
-        if scratch.mine[k] or not scratch.old[k]:
+        if not scratch.old[k]:
             continue
         row = tables.mean[k]
+        if scratch.mine[k]:
+            apart += row
+            continue
         for d in range(row.size):
             residual[index(d)] -= row[index(d)]
+    spread = own * law.scale
+    if facts.candidates:
+        residual -= apart
+        spread = 0.0
     for d in range(residual.size):
-        variance = facts.noise[facts.level[d]] + own * law.scale
+        variance = facts.noise[facts.level[d]] + spread
         scratch.weight[d] = facts.seen[n, d] / variance
         weighted[d] = scratch.weight[d] * residual[d]
     scratch.linear[:size] = np.dot(tables.mean[:size], weighted)
@@ -204,6 +222,69 @@ def _look_of_own(n, facts, scale, tables, scratch, number):
                 tables.square[k, d] = tables.mean[k, d] ** 2
 
 
+@njit(**OPTIONS)
+def _candidate(n, j, facts, law, total):
+    """How many features candidate j has, and in `total` (column) what they add up to, from the prior."""
+    row = np.uint64(facts.start + n)
+    a, b, _, _ = _philox(
+        row & _LOW, row >> np.uint64(32), np.uint64(j), np.uint64(1), facts.key[0], facts.key[1]
+    )
+    uniform = (np.float64(((a << np.uint64(32)) | b) >> np.uint64(12)) + 0.5) * 2.0**-52
+    number, chance = 0, math.exp(-law.rate)
+    while uniform > chance and number < MOST:
+        uniform -= chance
+        number += 1
+        chance *= law.rate / number
+    total[:] = 0.0
+    for i in range(number):
+        for d in range(total.size):
+            total[d] += math.sqrt(law.scale) * _normal(row, (j * MOST + i) * total.size + d, facts.key)
+    return number
+
+
+@njit(**OPTIONS)
+def _log_fit(n, facts, base, total):
+    """Log density of a row less `total`, up to a constant; base (column) is the row less shared features."""
+    found = 0.0
+    for d in range(base.size):
+        if facts.seen[n, d]:
+            found -= 0.5 * (base[d] - total[d]) ** 2 / facts.noise[facts.level[d]]
+    return found
+
+
+@njit(**OPTIONS)
+def _chosen(n, facts, law, scratch, own, uniform):
+    """Which candidate the row gets, the first (0) being what it has, and how many features that has."""
+    base, total = scratch.residual, scratch.weighted
+    base += scratch.apart
+    count = facts.candidates + 1
+    level, number = np.empty(count), np.empty(count, np.int64)
+    level[0], number[0] = _log_fit(n, facts, base, scratch.apart), own
+    for j in range(1, count):
+        number[j] = _candidate(n, j, facts, law, total)
+        level[j] = _log_fit(n, facts, base, total)
+    weight = np.exp(level - level.max())
+    left = uniform * weight.sum()
+    for j in range(count):
+        left -= weight[j]
+        if left <= 0.0:
+            return j, number[j]
+    return 0, own
+
+
+@njit(**OPTIONS)
+def _look_of_candidate(n, j, facts, scale, tables, scratch):
+    """The part of the dictionary of the row's own features, as the candidate has it."""
+    row, at, size = np.uint64(facts.start + n), 0, scratch.residual.size
+    for k in range(tables.sizes[0]):
+        if scratch.mine[k]:
+            for d in range(size):
+                number = (j * MOST + at) * size + d
+                tables.mean[k, d] = math.sqrt(scale) * _normal(row, number, facts.key)
+                tables.square[k, d] = tables.mean[k, d] ** 2
+            at += 1
+
+
 @njit(cache=True, **OPTIONS)
 def sweep_rows(facts, logits, births, law, tables, scratch, first):
     """Rows from `first` on in turn, as many as there are `births`; the number of those that are done, fewer
@@ -212,7 +293,11 @@ def sweep_rows(facts, logits, births, law, tables, scratch, first):
         n = first + i
         own = _take_out(n, facts, law, tables, scratch)
         _flip(tables, scratch, law, logits[i])
-        number = _number(n, facts, law, scratch, births[i])
+        chosen = -1
+        if facts.candidates and law.rate > 0.0:
+            chosen, number = _chosen(n, facts, law, scratch, own, births[i])
+        else:
+            number = _number(n, facts, law, scratch, births[i])
         if tables.sizes[0] + number - own > tables.ids.size:
             return i
         for k in range(tables.sizes[0]):
@@ -221,6 +306,8 @@ def sweep_rows(facts, logits, births, law, tables, scratch, first):
                 tables.z[n, k] = scratch.new[k]
         scratch.numbers[:] = logits[i]
         _renumber(n, tables, scratch, own, number)
-        if number:
+        if chosen > 0:
+            _look_of_candidate(n, chosen, facts, law.scale, tables, scratch)
+        elif chosen < 0 and number:
             _look_of_own(n, facts, law.scale, tables, scratch, number)
     return births.size

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logit
+from scipy.stats import norm, poisson
 
 from ibpdist.algorithms.uncollapsed import UncollapsedTable
 from ibpdist.draws import Draws
@@ -109,3 +110,43 @@ def test_numbers_follow_the_global_row():
     own = np.flatnonzero(part.z[0, : part.features])
     assert len(own) == len(first) > 0
     np.testing.assert_array_equal(part.tables.mean[own], whole.tables.mean[first])
+
+
+def lonely(x, noise, rate, scale, count, rows=2000):
+    """(number, sum of the dictionary) of what a single row of one cell has, for as many keys as `rows`."""
+    found, law = [], Law(noise, scale, 0.0, rate, 1.0)
+    state = RowState(ids=np.arange(0), z=np.zeros((0, 1)), w=np.zeros((0, 1)))
+    rng, one = np.random.default_rng(0), np.ones((1, 1), np.int8)
+    for seed in range(rows):
+        key = Draws(seed).key("own dictionary")
+        facts = Facts(np.full((1, 1), x), one, np.full(1, noise), np.zeros(1, np.intp), 0, key, count)
+        made = UncollapsedTable(facts, state, np.zeros((0, 1)), law, 1)
+        swept(made, logit(rng.random((1, 60))), rng.random(1))
+        look = made.tables.mean[: made.features]
+        np.testing.assert_array_equal(made.tables.square[: made.features], look**2)
+        found.append((made.features, look.sum()))
+    return np.array(found)
+
+
+def test_where_data_say_nothing_candidates_are_the_prior():
+    """One of two: nothing, which is there, and a draw from the prior."""
+    rate, scale = 0.9, 1.7
+    number, total = lonely(0.0, 1e12, rate, scale, 1).T
+    assert abs(number.mean() - rate / 2) < 4 * number.std() / np.sqrt(number.size)
+    assert abs((number == 0).mean() - (1 + np.exp(-rate)) / 2) < 4 * 0.5 / np.sqrt(number.size)
+    square = total**2 - scale * number
+    assert abs(square.mean()) < 4 * square.std() / np.sqrt(square.size)
+
+
+def test_data_choose_among_candidates():
+    """Of many candidates the numbers are those of the posterior, each with its dictionary."""
+    rate, noise, x, sizes = 0.9, 0.5, 1.8, np.arange(6)
+    number, total = lonely(x, noise, rate, 1.0, 300).T
+    chance = poisson.pmf(sizes, rate) * norm.pdf(x, 0, np.sqrt(noise + sizes))
+    chance /= chance.sum()
+    found = (number[:, None] == sizes).mean(axis=0)
+    np.testing.assert_allclose(found, chance, atol=4 * 0.5 / np.sqrt(number.size))
+    expected = x * sizes / (sizes + noise)
+    for size in (1, 2):
+        here = total[number == size]
+        assert abs(here.mean() - expected[size]) < 4 * here.std() / np.sqrt(here.size)

@@ -12,7 +12,7 @@ from ibpdist.algorithms.in_turn import InTurn
 from ibpdist.algorithms.sequential import Chain
 from ibpdist.algorithms.uncollapsed import Uncollapsed
 
-TURNS = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed()}
+TURNS = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed(), "candidates": Uncollapsed(6)}
 
 
 def transition(joint, turn, features=3, **settings):
