@@ -44,5 +44,5 @@ class Table(Protocol):
     def column_coords(self) -> dict[str, NDArray[Any]]: ...
 
     def blocks(self, rows: int) -> Iterator[Block]:
-        """All rows in order, at most `rows` at a time."""
+        """All rows in order, at most `rows` at a time, or all that the source makes at once."""
         ...
