@@ -25,7 +25,7 @@ from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
 from ibpdist.evaluate.rownoise import EVEN, UNEVEN, RowNoise
-from ibpdist.evaluate.sampled import Sampled, Sampling, sampled
+from ibpdist.evaluate.sampled import Sampled, Sampling, sampled, together
 from ibpdist.evaluate.sequential import closed, everywhere, sequential
 from ibpdist.progress import Count
 from ibpdist.runs import scores
@@ -98,7 +98,8 @@ def evaluate(
     `visible` is "even", "odd", one flag a column, or "fitted" when `data` are those of the fit:
     then the cells that it saw. Data that were ingested raw, and arrays, are centred and scaled as those of
     the fit were, and scores are in its units. The result has, by `estimate`, the score in nats per hidden
-    cell, its Monte Carlo error (zero when patterns are enumerated), and the same for each row.
+    cell, its Monte Carlo error (zero when patterns are enumerated, unless draws of a sampler are averaged),
+    and the same for each row.
     With `uneven` rows may be noisier than others (rownoise.py); unless told otherwise they may where
     features have weights. `workers` are threads. `summary` puts a score in words. A `run` on disk keeps
     the score, without that of each row: `show` prints it, and its result has it under `heldout`.
@@ -185,7 +186,8 @@ def enumerated(
 ) -> tuple[Sampled, Sampled]:
     """Plug-in and with variance, summed over all patterns of features."""
     zero = np.zeros(len(x))
-    plug, full = (exact(one, x, visible, hidden) for one in (of.plug_in(), of))
+    full = exact(of, x, visible, hidden)
+    plug = full if of.certain else exact(of.plug_in(), x, visible, hidden)
     return Sampled(plug, zero), Sampled(full, zero)
 
 
@@ -224,9 +226,10 @@ def _told(row_noise: RowNoise) -> str:
 def summary(scored: xr.Dataset) -> str:
     """The score in words."""
     rows, cells = int((scored.cells > 0).sum()), int(scored.cells.sum())
+    full, plug = (_number(scored, estimate) for estimate in ("variance", "plug_in"))
     lines = [
-        f"held-out score: {_number(scored, 'variance')} nats per hidden cell",
-        f"with the features taken as certain: {_number(scored, 'plug_in')}",
+        f"held-out score: {full} nats per hidden cell",
+        *([f"with the features taken as certain: {plug}"] if plug != full else []),
         f"{counted(cells, 'hidden cell')} in {counted(rows, 'row')}: {scored.attrs['protocol']}",
         scored.attrs["method"],
     ]
@@ -274,11 +277,12 @@ def _observed(chunk: Chunk) -> Mask:
 
 
 def _stacked(parts: list[tuple[Sampled, Sampled]]) -> dict[str, NDArray[np.float64]]:
-    """(estimate, row) scores and errors of all chunks."""
-    return {
+    """(estimate, row) scores and errors of all chunks, and (estimate) the error of their sum."""
+    rows = {
         name: np.concatenate([[getattr(one, name) for one in part] for part in parts], axis=1)
         for name in ("score", "error")
     }
+    return rows | {"together": np.array([together(one) for one in zip(*parts, strict=True)])}
 
 
 def _dataset(
@@ -288,7 +292,7 @@ def _dataset(
     by_row = ("estimate", "row")
     held = {
         "score": ("estimate", rows["score"].sum(1) / total),
-        "error": ("estimate", np.sqrt((rows["error"] ** 2).sum(1)) / total),
+        "error": ("estimate", rows["together"] / total),
         "row_score": (by_row, rows["score"]),
         "row_error": (by_row, rows["error"]),
         "cells": ("row", cells),

@@ -65,6 +65,11 @@ class Predictor:
         unit = self._variance_of_columns() if self.unit is None else self.unit
         return self.noise + self.extra * unit
 
+    @property
+    def certain(self) -> bool:
+        """Whether q(A) has no variance, as in a draw."""
+        return not self.basis.any()
+
     def _variance_of_columns(self) -> Vector:
         """(column) as the model has it: E x^2 with weights, Var x without."""
         chance = expit(self.log_odds)

@@ -13,7 +13,7 @@ bias of a log of a mean to first order, and its error is the jackknife's standar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,11 +38,30 @@ class Sampling:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """Error of the sum of the scores of a block of rows: `parts` (part) that are independent of each other
+    and the same in every block, and the variance of what is the block's own."""
+
+    parts: Vector
+    own: float
+
+
+@dataclass(frozen=True)
 class Sampled:
-    """(row,) log p(hidden | visible) and its Monte Carlo error, for one way to treat the dictionary."""
+    """(row,) log p(hidden | visible) and its Monte Carlo error, for one way to treat the dictionary; errors
+    of rows are independent unless `shared` says what they have in common."""
 
     score: Vector
     error: Vector
+    shared: Shared | None = None
+
+
+def together(blocks: Sequence[Sampled]) -> float:
+    """Monte Carlo error of the sum of the scores of all rows of several blocks."""
+    shared = [block.shared for block in blocks if block.shared is not None]
+    own = sum(float((block.error**2).sum()) for block in blocks if block.shared is None)
+    common = np.sum([one.parts for one in shared], axis=0)
+    return float(np.sqrt(own + sum(one.own for one in shared) + np.square(common).sum()))
 
 
 def sampled(
@@ -74,7 +93,8 @@ def _block(
 ) -> tuple[Matrix, Matrix]:
     """(2, chain, row) log numerators and denominators of the two ratios."""
     cells = Cells.of(x, visible, hidden)
-    plug, full = _Ratio(density(of.plug_in()), cells), _Ratio(density(of), cells)
+    plug = _Ratio(density(of.plug_in()), cells)
+    full = plug if of.certain else _Ratio(density(of), cells)
     chain = Chain.of(of, cells)
     made = np.empty((2, 2, plan.chains, len(x)))
     for c in range(plan.chains):
@@ -87,7 +107,7 @@ def _block(
 def _terms(z: Matrix, plug: _Ratio, full: _Ratio) -> Matrix:
     """(2, 2, row) log numerator and denominator of both estimates for one draw."""
     seen, both = plug(z)
-    seen_full, both_full = full(z)
+    seen_full, both_full = (seen, both) if full is plug else full(z)
     return np.array([[both - seen, np.zeros(len(z))], [both_full - seen, seen_full - seen]])
 
 
