@@ -57,7 +57,7 @@ def choose(
 def _score(data: Any, system: str, features: int, held: HeldRows, options: dict[str, Any]) -> float:
     """Mean over both halves of the columns."""
     result = fit(data, system=system, K=features, seed=held.seed, holdout=describe(held), **options)
-    rows = held.test(as_source(data))
+    rows = held.test(as_source(data, judged=False))
     halves = [evaluate(result, rows, visible=half, seed=held.seed) for half in ("even", "odd")]
     total = sum(float(half.score[1] * half.cells.sum()) for half in halves)
     return total / sum(int(half.cells.sum()) for half in halves)

@@ -65,7 +65,7 @@ def source_of(data: object, columns: int, labels: Labels | None = None) -> Sourc
     """Whatever holds rows with the columns of the fit; labels, where both have some, must be the same."""
     from ibpdist.data.arrays import as_source
 
-    source, file = as_source(data), name_of(data)
+    source, file = as_source(data, judged=False), name_of(data)
     if source.columns != columns:
         raise InputError(
             f"the data have {source.columns} columns, the fit has {columns}: give rows with the same columns",

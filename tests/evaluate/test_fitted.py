@@ -97,3 +97,12 @@ def test_a_fit_in_memory_does_not_keep_its_data():
     with pytest.raises(UsageError, match="pass them"):
         ibp.evaluate(fitted)
     assert np.isfinite(float(ibp.evaluate(fitted, x, visible="fitted").score[0]))
+
+
+def test_new_rows_are_not_judged(recwarn):
+    """Columns that do not vary in a few new rows are nothing odd."""
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    result = ibp.fit(x, system="lg-vi-infinite", K=2, steps=3, serial=True)
+    source_of(np.zeros((2, 3)), 3)
+    ibp.evaluate(result, np.ones((2, 3)), serial=True)
+    assert not [one for one in recwarn if one.category is UserWarning]
