@@ -1,32 +1,28 @@
-"""What a campaign would take: fits, memory, disk, and time from one timed step of each kind of fit."""
+"""What a campaign would take: fits, memory, disk, and time from a trial of each kind of fit."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from ibpdist import catalog
 from ibpdist.campaign_groups import abreast, grouped, planned_for, share_of, spread
+from ibpdist.campaign_spec import in_words
+from ibpdist.campaign_time import Timing, features, seconds
 from ibpdist.campaigns import Given, spec_of
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
-from ibpdist.draws import Draws
 from ibpdist.engine.place import Place, place_for
-from ibpdist.engine.threads import one_thread
 from ibpdist.errors import IbpError
-from ibpdist.pipeline import PLANNED
 from ibpdist.runs.campaign import Fit, Manifest, is_finished
 from ibpdist.runs.checkpoint import KEPT
 from ibpdist.runs.draws import PLACED, ROWS_KEPT
-from ibpdist.runs.job import features_for
 from ibpdist.spec import FitSpec
 from ibpdist.words import counted, duration, size
 
-PLAIN = {"start": "random", "moves": False}
-"""A step like any other, from a start that asks nothing of the data."""
+NAMED = 8
+"""Kinds of fits that cannot begin which are named one by one."""
 
 
 def estimate(
@@ -47,11 +43,62 @@ def estimate(
     new = [fit for fit in manifest.fits if not is_finished(path, fit.id)]
     there = len(manifest.fits) - len(new)
     known = f", {there} of them are there already" if there else ""
-    lines = [f"{counted(len(manifest.fits), 'fit')}{known}"]
-    return "\n".join([*lines, *(_needs(new, source, place) if new else [])])
+    lines = [f"{counted(len(manifest.fits), 'fit')}{known}{_chains(new)}"]
+    if not new:
+        return lines[0]
+    timing = Timing(source, max(1, place.workers))
+    broken = _broken(new, timing, place)
+    lines += _refused(broken)
+    some = [fit for fit in new if fit.id not in broken]
+    return "\n".join([*lines, *(_needs(some, timing, place) if some else [])])
 
 
-def _needs(fits: Sequence[Fit], source: Source, place: Place) -> list[str]:
+def _chains(fits: Sequence[Fit]) -> str:
+    """A word about samplers, of which each makes several chains."""
+    each = [fit.spec.chains for fit in fits if catalog.find(fit.spec.system).sampler]
+    if not each:
+        return ""
+    return f"; {counted(len(each), 'sampler')} among them, together {counted(sum(each), 'chain')}"
+
+
+def _broken(fits: Sequence[Fit], timing: Timing, place: Place) -> Mapping[str, tuple[Fit, str]]:
+    """Fits that cannot begin, each with the reason; restarts of a kind are alike."""
+    told: dict[str, str | None] = {}
+    found = {}
+    for fit in fits:
+        kind = in_words({name: value for name, value in fit.labels.items() if name != "restart"})
+        if kind not in told:
+            told[kind] = _fault(fit, timing, place)
+        reason = told[kind]
+        if reason is not None:
+            found[fit.id] = fit, reason
+    return found
+
+
+def _fault(fit: Fit, timing: Timing, place: Place) -> str | None:
+    try:
+        timing.check(fit.spec)
+        planned_for([fit], timing.source, place)
+    except IbpError as error:
+        return str(error)
+    return None
+
+
+def _refused(broken: Mapping[str, tuple[Fit, str]]) -> Iterator[str]:
+    """A line for each kind of fit that cannot begin."""
+    if not broken:
+        return
+    yield f"{counted(len(broken), 'fit')} cannot begin:"
+    kinds: dict[str, str] = {}
+    for fit, reason in broken.values():
+        kinds.setdefault(in_words({n: v for n, v in fit.labels.items() if n != "restart"}), reason)
+    yield from (f"- {kind}: {reason}" for kind, reason in list(kinds.items())[:NAMED])
+    if len(kinds) > NAMED:
+        yield f"- and {counted(len(kinds) - NAMED, 'more kind')}"
+
+
+def _needs(fits: Sequence[Fit], timing: Timing, place: Place) -> list[str]:
+    source = timing.source
     by_holdout = sorted(fits, key=lambda fit: str(fit.spec.holdout))
     count = abreast(fits, source, place.workers)
     share = share_of(place, count, None)
@@ -69,83 +116,31 @@ def _needs(fits: Sequence[Fit], source: Source, place: Place) -> list[str]:
         f"{counted(len(fits), 'fit')} in {counted(len(groups), 'group')}, in {place.words}",
         str(largest),
         f"disk: at most {size(results)} of results, and {size(kept)} of checkpoints while they are made",
-        _time(groups, source, processes),
+        _time(groups, timing, place),
     ]
 
 
 def _stored(spec: FitSpec, source: Source) -> int:
     """Bytes of a result: what a row has of each feature, and parameters."""
-    features = _features(spec)
+    each = features(spec)
     numbers = catalog.entries(spec.system, {**spec.set, "moves": False})
-    rows = source.rows * features * numbers * source.dtype.itemsize
-    fitted = rows + 8 * features * (4 * source.columns + 2 * features)
-    return fitted + (_drawn(spec, features, source) if catalog.find(spec.system).sampler else 0)
+    rows = source.rows * each * numbers * source.dtype.itemsize
+    fitted = rows + 8 * each * (4 * source.columns + 2 * each)
+    return fitted + (_drawn(spec, each, source) if catalog.find(spec.system).sampler else 0)
 
 
-def _drawn(spec: FitSpec, features: int, source: Source) -> int:
+def _drawn(spec: FitSpec, count: int, source: Source) -> int:
     """The same of the draws of a sampler, with who has what unless that is too much."""
-    entries = spec.chains * features * ((spec.steps - spec.burned) // spec.thin)
+    entries = spec.chains * count * ((spec.steps - spec.burned) // spec.thin)
     kept = source.rows if entries * source.rows <= ROWS_KEPT else 0
     return entries * (4 * source.columns + 8 * len(PLACED) + kept)
 
 
-def _time(groups: Sequence[Sequence[Fit]], source: Source, processes: int) -> str:
-    timed: dict[tuple[str, int, int], float] = {}
-    chunk, reading = _clocked(lambda: source.read(0))
-    share = source.chunks / processes
-    total = 0.0
-    for fits in groups:
-        total += max(fit.spec.steps for fit in fits) * reading * share
-        for spec in (fit.spec for fit in fits):
-            kind = (spec.system, _features(spec), spec.inner)
-            if kind not in timed:
-                timed[kind] = _step(spec, chunk, source, share)
-            total += spec.steps * timed[kind]
-    steps = sorted({fit.spec.steps for fits in groups for fit in fits})
+def _time(groups: Sequence[Sequence[Fit]], timing: Timing, place: Place) -> str:
+    specs = [[fit.spec for fit in fits] for fits in groups]
+    total = seconds(specs, timing, lambda spec: _stored(spec, timing.source), place.workers > 0)
+    steps = sorted({spec.steps for group in specs for spec in group})
     limit = " or ".join(f"{one:,}" for one in steps)
     return (
-        f"time: at most {duration(total)}, if every fit makes its {limit} steps; "
-        "fits that converge make fewer"
+        f"time: about {duration(total)}, if every fit makes its {limit} steps; fits that converge make fewer"
     )
-
-
-def _step(spec: FitSpec, chunk: Any, source: Source, share: float) -> float:
-    """Seconds of a step: of all chunks, from one, and of the update; 0 when it cannot begin."""
-    draws = Draws(spec.seed)
-    try:
-        features = min(_features(spec), features_for(spec, source))
-        known = catalog.settings_of(spec.system)
-        settings = {**spec.set, **{name: value for name, value in PLAIN.items() if name in known}}
-        algorithm = catalog.build(spec.system, features, inner=spec.inner, settings=settings)
-        if catalog.find(spec.system).in_turn:
-            return spec.chains * spec.inner * share * _sweep(algorithm, chunk, draws)
-        return spec.chains * _parallel(algorithm, chunk, share, draws)
-    except IbpError:
-        return 0.0
-
-
-def _sweep(sampler: Any, chunk: Any, draws: Draws) -> float:
-    """Seconds that rows taken in turn need for those of a chunk."""
-    with one_thread():
-        chain = sampler.start(chunk, sampler.model.observation.survey(chunk), draws.at(0))
-        sampler.sweep(chunk, chain, draws.at(1))
-        return _clocked(lambda: sampler.sweep(chunk, chain, draws.at(1)))[1]
-
-
-def _parallel(algorithm: Any, chunk: Any, share: float, draws: Draws) -> float:
-    with one_thread():
-        params = algorithm.init(algorithm.survey(chunk), draws.at(0))
-        local = algorithm.start(chunk, params, draws.at(0))
-        algorithm.local(chunk, local, params, draws.at(1))  # once more than is timed: it may compile
-        (_, sums), rows = _clocked(lambda: algorithm.local(chunk, local, params, draws.at(1)))
-        _, update = _clocked(lambda: algorithm.update(params, sums, draws.at(1)))
-    return rows * share + update
-
-
-def _clocked(work: Callable[[], Any]) -> tuple[Any, float]:
-    began = time.perf_counter()
-    return work(), time.perf_counter() - began
-
-
-def _features(spec: FitSpec) -> int:
-    return PLANNED if spec.truncation == "auto" else spec.truncation

@@ -148,8 +148,9 @@ def test_too_few_steps_are_told(store: Path, tmp_path: Path) -> None:
 
 def test_what_is_planned_and_estimated(store: Path, tmp_path: Path) -> None:
     said = estimate(mixed(store), tmp_path / "run").splitlines()
-    assert said[:2] == ["6 fits", "6 fits in 5 groups, in this process"]
-    assert said[-1].startswith("time: at most ")
+    assert said[0] == "6 fits; 4 samplers among them, together 8 chains"
+    assert said[1] == "6 fits in 5 groups, in this process"
+    assert said[-1].startswith("time: about ")
     assert not (tmp_path / "run").exists()
 
 
