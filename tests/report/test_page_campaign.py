@@ -13,6 +13,7 @@ import ibpdist as ibp
 from ibpdist.errors import StorageError
 from ibpdist.evaluate import consensus
 from ibpdist.report.html.facts import Facts
+from ibpdist.report.html.sections.campaign import drawn
 from ibpdist.report.page import page, read, report
 from tests.support import report_fits
 from tests.support.report_page import Element, Page, Truth, same, written_right
@@ -301,8 +302,13 @@ def test_what_failed_leaves_no_half_lines(folder: Path) -> None:
         values = held.summary[name].values.copy()
         values[1, 2] = np.nan
         held.summary[name] = held.summary[name].dims, values
-    found = Page(page(Facts(folder, best, held)))
+    held.summary["objective"][1, :, 1] = np.nan
+    held.summary["heldout"][1, :, 1] = np.nan
+    facts = Facts(folder, best, held)
+    found = Page(page(facts))
     assert not any("– to –" in one.text for one in found.all("td"))
+    assert len(drawn(facts)) == 3, "of a setting without any result nothing is drawn"
+    assert lines_of(found, "Restarts of")[0].children[0].text == "lg-vi-infinite, K 2, noise one"
 
 
 def test_a_fit_that_could_not_be_scored_is_told(folder: Path) -> None:

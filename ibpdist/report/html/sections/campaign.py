@@ -38,11 +38,11 @@ def body(facts: Facts) -> Html | None:
 
 
 def drawn(facts: Facts) -> list[At]:
-    """The settings that are drawn: the best when there are more than colours, of each hold-out as many."""
+    """The settings with a result, the best when there are more than colours, of each hold-out as many."""
     every = settings(facts)
     dims, level = facts.summary["objective"].dims, levels(facts.summary)
     best = [_highest(level[tuple(at.get(str(dim), slice(None)) for dim in dims)]) for at in every]
-    order = sorted(range(len(every)), key=lambda one: -best[one])
+    order = sorted(np.flatnonzero(np.isfinite(best)).tolist(), key=lambda one: -best[one])
     seen: Counter[int] = Counter()
     place = {}
     for one in order:
@@ -61,7 +61,13 @@ def _cut(facts: Facts) -> Child:
     if every <= COLOURS:
         return None
     of = Number("summary/objective", float(every), of="settings").html(COUNT)
-    return [" Drawn are the ", tag("span", str(COLOURS), data_limit="curves"), " best of ", of, " settings."]
+    return [
+        " Drawn are the ",
+        tag("span", str(len(drawn(facts))), data_limit="curves"),
+        " best of ",
+        of,
+        " settings.",
+    ]
 
 
 def _mixed(facts: Facts) -> str | None:

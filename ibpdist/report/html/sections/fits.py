@@ -139,7 +139,8 @@ def _numbers(facts: Facts, at: At, names: list[str]) -> Iterator[Child]:
 
 
 def _name(facts: Facts, at: Mapping[str, int]) -> Html:
-    return label(", ".join(worded(facts, dim, k) for dim, k in at.items() if dim != RESTART), "fit")
+    dims = [str(dim) for dim in facts.summary["objective"].dims if dim in at and dim != RESTART]
+    return label(", ".join(worded(facts, dim, at[dim]) for dim in dims), "fit")
 
 
 def _start(facts: Facts, at: At) -> Html:
