@@ -77,7 +77,8 @@ def xor_sums(chunk: Chunk, z: NDArray[Any], pairs: Pairs, group: NDArray[np.intp
     """Of the rows of a chunk, z (feature, row)."""
     new, x = columns_of(z, pairs), chunk.x
     first = np.unique(group, return_index=True)[1]
-    seen = np.ones((chunk.rows, 1)) if chunk.observed is None else chunk.observed[:, first]
+    # With cells missing in other chunks there are several groups, all of them seen here.
+    seen = np.ones((chunk.rows, len(first))) if chunk.observed is None else chunk.observed[:, first]
     size, cross = tile_rows(x.shape[1], x.dtype.itemsize), np.zeros((len(pairs), x.shape[1]))
     for at in range(0, chunk.rows if len(pairs) else 0, size):
         cross += new[:, at : at + size] @ x[at : at + size]

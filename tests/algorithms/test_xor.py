@@ -92,6 +92,19 @@ def test_sums_are_those_of_the_new_rows(masked):
     assert most > 1
 
 
+def test_a_complete_chunk_of_data_with_missing_cells():
+    """Its rows count in every group of columns."""
+    of, pairs = Problem(count=30, features=5, masked=True), np.array([[0, 3], [2, 1]])
+    of.chunk.observed[13:] = True
+    whole = xor_sums(of.chunk, of.z, pairs, of.params.group)
+    parts = [
+        xor_sums(Chunk(0, 0, of.chunk.x[:13], of.chunk.observed[:13]), of.z[:, :13], pairs, of.params.group),
+        xor_sums(Chunk(1, 13, of.chunk.x[13:]), of.z[:, 13:], pairs, of.params.group),
+    ]
+    assert len(whole.gram) > 1
+    np.testing.assert_allclose(combine(*parts).gram, whole.gram)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_sums_of_chunks_add_up(masked):
     of, pairs = Problem(count=30, features=5, masked=masked), np.array([[0, 3], [2, 1]])
