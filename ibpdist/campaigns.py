@@ -19,6 +19,7 @@ from ibpdist.campaign_groups import abreast, grouped, is_sampler, planned_for, s
 from ibpdist.campaign_spec import CampaignSpec, in_words
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
+from ibpdist.data.outputs import refuse_place
 from ibpdist.data.splits import held
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
@@ -64,6 +65,7 @@ def sweep(
     from ibpdist.evaluate.campaign import open_campaign
 
     spec, path = spec_of(campaign), Path(run)
+    refuse_place(path, spec.data)
     source = as_source(spec.data)
     if source.rows == 0:
         raise InputError("has no rows", file=spec.data)

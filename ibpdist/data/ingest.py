@@ -13,6 +13,7 @@ import numpy as np
 from ibpdist.data import files
 from ibpdist.data.check import checked, result_dtype
 from ibpdist.data.finish import SCRATCH, Outline
+from ibpdist.data.outputs import refuse_place
 from ibpdist.data.sources import Options, open_table
 from ibpdist.data.sources._base import Block, Table
 from ibpdist.data.summary import empty_summary
@@ -66,6 +67,7 @@ def ingest(
     """
     begun, target = time.monotonic(), Path(store)
     _refuse_inside(source, target)
+    refuse_place(target, source)
     options = Options(rows_in, key, delimiter, header, label_column, tuple(covariates))
     with reserved(target, overwrite) as staging:
         with files.storage_errors(target):

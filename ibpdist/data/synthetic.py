@@ -202,8 +202,10 @@ def synthesise(
     The store holds dictionary, prevalence and noise; with `keep_z` also z and w, which are
     gathered in memory. `chunk_rows` is that of the store; `options` are those of `recipe`.
     """
+    from ibpdist.data.outputs import refuse_place
     from ibpdist.data.store import create, open_dataset
 
+    refuse_place(store)
     made = recipe(kind, rows, columns, features, noise, seed, **options)
     planted, kept = plant(made), []
     step = layout.default_chunk_rows(made.columns, np.dtype(made.dtype))

@@ -1,5 +1,6 @@
 """An output lies beside what it is made from, never inside it or around it."""
 
+import numpy as np
 import pytest
 import zarr
 
@@ -44,6 +45,21 @@ def test_around_its_input(store, tmp_path):
         refuse_place(tmp_path, store)
     with pytest.raises(UsageError, match="holds the input"):
         refuse_place(tmp_path / "sub" / "..", str(store))
+
+
+def test_whatever_writes_a_store_or_a_run_asks(store, tmp_path):
+    x = tmp_path / "x.npy"
+    np.save(x, np.eye(5))
+    grid = {"data": str(store), "system": "lg-vi-finite", "truncation": 2}
+    for make in (
+        lambda: ibp.ingest(x, store / "b.zarr"),
+        lambda: ibp.synthesise("images", store / "b.zarr", rows=20),
+        lambda: ibp.sweep(grid, store / "c", serial=True),
+    ):
+        with pytest.raises(UsageError, match=r"lies inside the store a\.zarr"):
+            make()
+    assert not (store / "b.zarr").exists()
+    assert not (store / "c").exists()
 
 
 def test_beside_it_is_fine(store, tmp_path):
