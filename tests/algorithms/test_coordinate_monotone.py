@@ -85,18 +85,21 @@ def test_never_falls_with_other_stick_bounds(bound):
     assert np.max(-np.diff(value)) <= 1e-9 * (np.abs(value).max() + x.size)
 
 
-def test_a_fit_that_moves_length_gets_further():
-    """Twenty passes with lengths balanced are above twenty without."""
+def test_fits_that_move_length_get_further():
+    """Twenty passes with lengths balanced end above twenty without, on average over ten problems."""
 
     class Still(Normal):
         def stretch(self, on, second, beside):
             return np.ones(len(on))
 
-    x, _ = problem(3, 60, 8)
-    alg = algorithm(Case(weights="normal", noise="column", scale="feature"), 4)
-    still = replace(alg, model=replace(alg.model, weights=Still()))
-    with_it, without = (objectives(fit(a, chunked(x), 20, 3)[3]) for a in (alg, still))
-    assert with_it[-1] > without[-1]
+    def ahead(seed):
+        x, _ = problem(seed, 60, 8)
+        alg = algorithm(Case(weights="normal", noise="column", scale="feature"), 4)
+        still = replace(alg, model=replace(alg.model, weights=Still()))
+        with_it, without = (objectives(fit(a, chunked(x), 20, 3)[3])[-1] for a in (alg, still))
+        return with_it - without
+
+    assert np.mean([ahead(seed) for seed in range(10)]) > 0.5
 
 
 # --- below the evidence ---
