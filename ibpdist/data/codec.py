@@ -21,8 +21,9 @@ class Damaged(Exception):
     """The bytes of a chunk are not what was written; the text says how."""
 
 
-def crc32c(data: bytes) -> int:
-    return int(google_crc32c.value(data))
+def crc32c(data: bytes | NDArray[np.uint8], before: int = 0) -> int:
+    """The check sum of bytes, or of those that gave `before` and then these."""
+    return int(google_crc32c.extend(before, data))
 
 
 def encode(x: NDArray[Any]) -> bytes:

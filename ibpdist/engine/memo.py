@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibpdist.algorithms._base import Local
 from ibpdist.data._base import Chunk, Source
@@ -21,6 +22,7 @@ from ibpdist.runs import records
 from ibpdist.structs import Array, pack, unpack
 
 ALIGNED = 16
+Bytes = NDArray[np.uint8]
 
 
 class PinnedData:
@@ -114,13 +116,16 @@ class InFiles:
     def put(self, chunk: int, step: int, state: Local) -> None:
         self._held.pop(chunk, None)
         outline, arrays = pack(state)
-        content = b"".join(
-            part for array in arrays.values() for part in (array.tobytes(), bytes(_gap(array)))
-        )
+        parts = [
+            part for array in arrays.values() for part in (_bytes(array), np.zeros(_gap(array), np.uint8))
+        ]
+        size, total = sum(map(len, parts)), 0
+        for part in parts:
+            total = crc32c(part, total)
         with records.storage_errors(self._file(chunk)):
-            _overwrite(self._file(chunk), content)
+            _overwrite(self._file(chunk), parts, size)
         known = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
-        self._held[chunk] = Spilled(step, outline, known, len(content), crc32c(content))
+        self._held[chunk] = Spilled(step, outline, known, size, total)
 
     def _file(self, chunk: int) -> Path:
         return self._folder / f"{chunk}.state"
@@ -131,13 +136,19 @@ def _gap(array: Array) -> int:
     return -array.nbytes % ALIGNED
 
 
-def _overwrite(path: Path, content: bytes) -> None:
-    """Give a file this content, keeping its pages."""
+def _bytes(array: Array) -> Bytes:
+    """The bytes of an array where they are; a memoryview of them is no buffer to the check sum."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _overwrite(path: Path, parts: Sequence[Bytes], size: int) -> None:
+    """Give a file the content that the parts add up to, keeping its pages."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        left = memoryview(content)
+        done = os.writev(handle, [part.data for part in parts])
+        left = memoryview(b"" if done == size else b"".join(part.tobytes() for part in parts))[done:]
         while left:
             left = left[os.write(handle, left) :]
-        os.ftruncate(handle, len(content))
+        os.ftruncate(handle, size)
     finally:
         os.close(handle)
