@@ -18,7 +18,7 @@ from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
 
 Progress = Callable[[Snapshot], None]
-SHARE = 10
+SHARE = 30
 """A checkpoint waits until the steps since the last one took this many times as long as it did."""
 
 
