@@ -41,7 +41,8 @@ def measure(system: str, store: Path, folder: Path, runs: list[tuple[int, int]],
     one, four = (min(times) for times in found)
     ratio = four / one
     print(
-        f"{system}: {runs[0][0]} chain on {runs[0][1]} workers {one:.3f} s for two steps, {runs[1][0]} chains on "
+        f"{system}: {runs[0][0]} chain on {runs[0][1]} workers {one:.3f} s a pair of steps, "
+        f"{runs[1][0]} chains on "
         f"{runs[1][1]} {four:.3f} s: ratio {ratio:.2f} (goal {GOALS[system]})"
     )
 
