@@ -12,7 +12,7 @@ from typing import Any
 
 from ibpdist.algorithms._base import Params, Steps, Trace
 from ibpdist.draws import Draws
-from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine
+from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine, Part
 from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
 from ibpdist.errors import IbpError
@@ -78,11 +78,11 @@ def begun(algorithm: Steps, survey: Any, draws: Draws, answer: Callable[[int, An
     raise AssertionError("questions end")
 
 
-def reduced(found: Iterable[object]) -> Any:
+def reduced(found: Iterable[Part]) -> Any:
     """Records of adjoining groups of chunks, combined in the fixed order."""
     total: TreeSum[object] = TreeSum()
-    for one in found:
-        total.add(one)
+    for chunks, value in found:
+        total.add(value, chunks)
     return total.value()
 
 
@@ -90,8 +90,8 @@ def sweep(engine: Engine, step: int) -> Block:
     """One step of all chunks, reduced in the fixed order."""
     total: TreeSum[object] = TreeSum()
     replayed = 0
-    for block in engine.each(ADVANCE, step):
-        total.add(block.sums)
+    for chunks, block in engine.each(ADVANCE, step):
+        total.add(block.sums, chunks)
         replayed += block.replayed
     return Block(total.value(), replayed=replayed)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ibpdist.algorithms._base import Local, Params
 
@@ -28,6 +28,13 @@ class Block:
     seconds: float = 0.0
     replayed: int = 0
     """Steps of single chunks that were made again because their row state was not at hand."""
+
+
+class Part(NamedTuple):
+    """What a task gave for a group of adjoining chunks."""
+
+    chunks: int
+    value: Any
 
 
 class History(Protocol):
@@ -54,7 +61,7 @@ class Engine(Protocol):
 
     def publish(self, step: int, params: Params) -> None: ...
 
-    def each(self, task: str, *arguments: Scalar) -> Iterator[Any]:
+    def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         """`task(bench, first, last, *arguments)` for every group of chunks, in their order."""
         ...
 
@@ -65,6 +72,14 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-def groups(chunks: int, width: int) -> list[tuple[int, int]]:
-    """Aligned groups of `width` chunks, a power of 2; the last may be shorter."""
-    return [(first, min(first + width, chunks)) for first in range(0, chunks, width)]
+def groups(chunks: int, width: int, borders: Sequence[int] = ()) -> list[tuple[int, int]]:
+    """Aligned groups of `width` chunks, a power of 2: smaller ones where a border would be inside, so that
+    none is, and the last may be shorter."""
+    found, first = [], 0
+    while first < chunks:
+        size = min(width, first & -first or width)
+        while any(first < border < first + size for border in borders):
+            size //= 2
+        found.append((first, min(first + size, chunks)))
+        first += size
+    return found

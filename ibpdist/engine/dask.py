@@ -19,7 +19,7 @@ from distributed import CancelledError, KilledWorker
 from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
 from ibpdist.algorithms._base import Params
-from ibpdist.engine._base import ADVANCE, Block, Scalar, groups
+from ibpdist.engine._base import ADVANCE, Block, Part, Scalar, groups
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.owners import Owners, refit, width_for
 from ibpdist.engine.remote import call, forget
@@ -57,7 +57,7 @@ class DaskEngine:
         self.patience = cluster.patience
         self.owners = Owners(chunks)
         self.alive: list[str] = []
-        self._revived = time.monotonic()
+        self._revived = self._looked = time.monotonic()
         self._common = (build, str(run), nonce, plan.cache, plan.spill)
         self._history = RunHistory(run)
         self.look()
@@ -66,16 +66,19 @@ class DaskEngine:
     def publish(self, step: int, params: Params) -> None:
         self._history.publish(step, params)
 
-    def each(self, task: str, *arguments: Scalar) -> Iterator[Any]:
+    def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        if self.due:
+            self.look()
         seconds = []
-        parts = groups(self.chunks, self.width)
+        parts = groups(self.chunks, self.width, self.owners.borders())
         flight = Flight(self, task, [(first, last, *arguments) for first, last in parts])
-        for result in flight.results():
+        for (first, last), result in zip(parts, flight.results(), strict=True):
             if isinstance(result, Block):
-                seconds.append(result.seconds)
-            yield result
+                seconds.append(result.seconds / (last - first))
+            yield Part(last - first, result)
         if task == ADVANCE:
-            self.width = refit(self.width, self.chunks, len(self.alive), statistics.median(seconds))
+            usual = self.width * statistics.median(seconds)
+            self.width = refit(self.width, self.chunks, len(self.alive), usual)
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
         return list(Flight(self, task, items).results())
@@ -87,12 +90,18 @@ class DaskEngine:
         except Exception:  # noqa: BLE001  (they are gone, and their memory with them)
             return
 
+    @property
+    def due(self) -> bool:
+        """Whether it is time to look, however short the flights are."""
+        return time.monotonic() - self._looked > 2 * TICK
+
     def look(self) -> list[str]:
         """Who can work, asked now; raises ClusterLost."""
         try:
             self.alive = self.watch.look()
         except ClusterLost as lost:
             raise self.lost(str(lost)) from lost
+        self._looked = time.monotonic()
         self.owners.refresh(self.alive)
         if len(self.alive) < self.cluster.size and time.monotonic() - self._revived > REVIVE:
             self._revived = time.monotonic()
@@ -116,7 +125,7 @@ class Flight:
         self._futures: list[Future] = []
         self._owners: list[str | None] = []
         self._taken = 0
-        self._moved = self._looked = time.monotonic()
+        self._moved = time.monotonic()
 
     def results(self) -> Iterator[Any]:
         """Results in the order of the items; stops with what stopped a task, or with ClusterLost."""
@@ -130,7 +139,7 @@ class Flight:
                     self._moved = time.monotonic()
                     self._engine.watch.heard()
                     yield result
-                if time.monotonic() - self._looked > 2 * TICK:
+                if self._engine.due:
                     self._look()
         except (CancelledError, NoWorkerError, NoValidWorkerError, OSError) as error:
             if isinstance(error, OSError) and not isinstance(error, ConnectionError):
@@ -181,8 +190,7 @@ class Flight:
             engine.client.cancel([self._futures[index]], force=True)
             self._owners[index] = owner = self._owner(self._items[index])
             self._futures[index] = engine.submit(self._task, self._items[index], owner)
-        self._looked = time.monotonic()
-        if self._looked - self._moved > engine.patience.stall:
+        if time.monotonic() - self._moved > engine.patience.stall:
             raise engine.lost(f"no task has finished for {engine.patience.stall:g} s, though workers answer")
 
     def _cause(self, error: BaseException) -> str:

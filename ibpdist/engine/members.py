@@ -8,7 +8,7 @@ from typing import Any
 
 from ibpdist.algorithms._base import Local, Parallel, Params
 from ibpdist.data._base import Chunk, Source
-from ibpdist.engine._base import Engine, Scalar
+from ibpdist.engine._base import Engine, Part, Scalar
 from ibpdist.engine.serial import function
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import IbpError
@@ -65,7 +65,7 @@ class MemberEngine:
     def publish(self, step: int, params: Params) -> None:
         raise IbpError("a member is advanced by its batch; this is a bug")
 
-    def each(self, task: str, *arguments: Scalar) -> Iterator[Any]:
+    def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         return self.engine.each(OF_MEMBER, task, self.member, *arguments)
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
@@ -127,8 +127,9 @@ class ChainEngine:
     def publish(self, step: int, params: Params) -> None:
         raise IbpError("a chain is advanced with the others; this is a bug")
 
-    def each(self, task: str, *arguments: Scalar) -> Iterator[Any]:
-        yield from self.map(task, [(0, self.chunks, *arguments)])
+    def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        (found,) = self.map(task, [(0, self.chunks, *arguments)])
+        yield Part(self.chunks, found)
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
         asked = [(self.chain, self.chain + 1, task, *item) for item in items]

@@ -32,6 +32,11 @@ class Owners:
         owner = self.slots[(chunk * shares + shares - 1) // self._chunks]
         return owner if owner in alive else alive[chunk % len(alive)]
 
+    def borders(self) -> list[int]:
+        """The first chunk of every share but the first."""
+        shares = len(self.slots)
+        return [(slot * self._chunks) // shares for slot in range(1, shares)]
+
 
 def width_for(chunks: int, workers: int, tasks: int = 4) -> int:
     """Chunks of a group: the largest power of 2 that leaves so many groups for each worker."""

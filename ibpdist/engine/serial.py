@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from ibpdist.algorithms._base import Local, Params
-from ibpdist.engine._base import Scalar, groups
+from ibpdist.engine._base import Part, Scalar, groups
 from ibpdist.engine.work import Workbench
 
 WIDTH = 16
@@ -33,10 +33,10 @@ class Serial:
     def publish(self, step: int, params: Params) -> None:
         self.bench.history.publish(step, params)
 
-    def each(self, task: str, *arguments: Scalar) -> Iterator[Any]:
+    def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         run = function(task)
         for first, last in groups(self.chunks, WIDTH):
-            yield run(self.bench, first, last, *arguments)
+            yield Part(last - first, run(self.bench, first, last, *arguments))
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
         run = function(task)

@@ -13,7 +13,6 @@ Only the files of `fits/` are truth. What is in the grid and not there is yet to
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from ibpdist.campaign_spec import CampaignSpec
 from ibpdist.errors import OutputInUse, StorageError
 from ibpdist.runs import records, result, sealed
 from ibpdist.runs.events import Events
+from ibpdist.runs.litter import clean
 from ibpdist.runs.lock import Lock
 from ibpdist.spec import FitSpec
 
@@ -136,18 +136,16 @@ class CampaignDirectory:
         (fit_folder(self.path, fit.id) / FAILED).unlink(missing_ok=True)
 
     def close(self) -> None:
+        """Let go of the campaign, with nothing half written when a signal or an error ended the work."""
         self.events.close()
+        clean(self.path)
         self._lock.release()
 
     def _look_around(self) -> None:
         present = {entry.name for entry in self.path.iterdir() if entry.suffix != ".partial"}
         if present - _BEGINNINGS and not is_campaign(self.path):
             raise OutputInUse(f"{self.path}: exists and is not a campaign; choose another place")
-        for litter in [*self.path.glob("*.partial"), *self.path.glob("fits/*/*.partial")]:
-            if litter.is_dir():
-                shutil.rmtree(litter, ignore_errors=True)
-            else:
-                litter.unlink(missing_ok=True)
+        clean(self.path)
 
 
 def _is_one(path: Path) -> Path:

@@ -26,6 +26,7 @@ from ibpdist.runs import events, records, sealed
 from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.events import Events
 from ibpdist.runs.history import RunHistory
+from ibpdist.runs.litter import clean
 from ibpdist.runs.lock import Lock
 from ibpdist.words import OVERWRITE
 
@@ -99,7 +100,9 @@ class RunDirectory:
         return any(event["event"] == "step" for log in logs for event in events.read(log))
 
     def close(self) -> None:
+        """Let go of the run, with nothing half written when a signal or an error ended the work."""
         self.events.close()
+        clean(self.path)
         self._lock.release()
 
     def remove(self) -> None:
@@ -129,16 +132,6 @@ def identity(path: Path) -> dict[str, Any]:
     if digest != _digest(path / "spec.yaml"):
         raise StorageError(f"{path / 'spec.yaml'}: was changed after the run began; fit again instead")
     return found
-
-
-def clean(path: Path) -> None:
-    """Remove what a killed process left half written."""
-    places = ("*.partial", "params/*.partial", "checkpoints/*/*.partial")
-    for litter in [found for place in places for found in path.glob(place)]:
-        if litter.is_dir():
-            shutil.rmtree(litter, ignore_errors=True)
-        else:
-            litter.unlink(missing_ok=True)
 
 
 def _locked(path: Path, new: bool) -> Lock:

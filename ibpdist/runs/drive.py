@@ -162,7 +162,7 @@ class Saver:
         run.events.add("saving", step=step)  # with it the steps so far are on disk
         run.checkpoints.begin(step)
         files: dict[str, str] = {}
-        for saved in self._engine.each(SAVE, step):
+        for _, saved in self._engine.each(SAVE, step):
             files.update(saved)
         run.checkpoints.commit(step, now.params, files, self._engine.chunks)
         run.history.prune()

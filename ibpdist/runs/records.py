@@ -91,9 +91,11 @@ def replace_file(path: Path, parts: list[bytes], *, durable: bool = True) -> Non
                 file.flush()
                 os.fsync(file.fileno())
         staged.replace(path)
-    except OSError as error:
+    except BaseException as error:
         staged.unlink(missing_ok=True)
-        raise storage_error(path, error) from error
+        if isinstance(error, OSError):
+            raise storage_error(path, error) from error
+        raise
 
 
 def sync_folder(path: Path) -> None:

@@ -29,12 +29,11 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from ibpdist.algorithms._base import Named, Parallel, Params
 from ibpdist.algorithms.search import Search
-from ibpdist.algorithms.sweeps import Snapshot, Stop
+from ibpdist.algorithms.sweeps import Snapshot, Stop, reduced
 from ibpdist.data import small
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
-from ibpdist.engine.tree import TreeSum
 from ibpdist.errors import StorageError
 from ibpdist.evaluate import units
 from ibpdist.evaluate.diagnosis import Moments, diagnose
@@ -95,10 +94,8 @@ def stage(
         made[name] = xr.DataTree(group)
     store(made, staged)
     lay_out(engine, source, ending.step, staged)
-    seen: TreeSum[Moments] = TreeSum()
-    for found in engine.each(WRITE, ending.step, str(staged)):
-        seen.add(found)
-    children = _diagnosis(algorithm, ending, seen.value())
+    seen = reduced(engine.each(WRITE, ending.step, str(staged)))
+    children = _diagnosis(algorithm, ending, seen)
     if children:  # writing a child writes the root as well
         store(xr.DataTree(xr.Dataset(attrs=made.attrs), children=children), staged, mode="a")
     return staged

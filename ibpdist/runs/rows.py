@@ -55,7 +55,7 @@ def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
 
 def in_memory(engine: Engine, step: int) -> tuple[Named, Moments]:
     """Row results of all chunks, and their moments."""
-    parts = [named for block in engine.each(DESCRIBE, step) for named in block]
+    parts = [named for _, block in engine.each(DESCRIBE, step) for named in block]
     total: TreeSum[Moments] = TreeSum()
     with one_thread():
         for part in parts:

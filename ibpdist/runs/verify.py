@@ -12,6 +12,7 @@ from ibpdist.runs.campaign import FAILED, Manifest, is_campaign
 from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.directory import identity, is_run
 from ibpdist.runs.events import Event
+from ibpdist.runs.litter import litter
 from ibpdist.runs.lock import is_held
 from ibpdist.runs.lost import lost
 
@@ -43,8 +44,8 @@ def _run(path: Path) -> Iterator[str]:
         yield from _data(path / "data.zarr")
     if not is_held(path / "lock"):
         yield from _torn(path / "events.jsonl")
-        litter = [*path.glob("*.partial"), *path.glob("*/*.partial"), *path.glob("checkpoints/*/*.partial")]
-        yield from (f"{one}: was left by a process that was killed; resume removes it" for one in litter)
+        for one in litter(path):
+            yield f"{one}: was left by a process that was killed; resume removes it"
     for child in sorted(path.glob("restarts/*")):
         yield from _run(child)
 

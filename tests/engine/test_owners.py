@@ -55,6 +55,17 @@ def test_more_workers_than_chunks():
     assert len(set(shares(owners, 2, list("abcd")))) == 2
 
 
+@pytest.mark.parametrize("workers", range(1, 9))
+@pytest.mark.parametrize("chunks", [1, 2, 5, 13, 64, 245])
+def test_borders_are_where_the_owner_changes(chunks, workers):
+    alive = [str(number) for number in range(workers)]
+    owners = Owners(chunks)
+    owners.refresh(alive)
+    owner = shares(owners, chunks, alive)
+    changes = [chunk for chunk in range(1, chunks) if owner[chunk] != owner[chunk - 1]]
+    assert [border for border in sorted(set(owners.borders())) if border > 0] == changes
+
+
 def test_nobody_owns_nothing():
     owners = Owners(3)
     assert owners.of(0, []) is None

@@ -41,6 +41,26 @@ def test_width_of_groups_does_not_change_the_bits(j):
         assert same(reduced(parts), reduced(values)), (count, j)
 
 
+@pytest.mark.parametrize("borders", [(), (5,), (22,), (1, 2, 3), (7, 19, 40), (16,), (0, 90), (11, 11)])
+def test_borders_between_groups_do_not_change_the_bits(borders):
+    for count in range(1, 80):
+        values = leaves(count)
+        for j in range(5):
+            parts, total = groups(count, 2**j, borders), TreeSum()
+            for first, last in parts:
+                total.add(reduced(values[first:last]), last - first)
+            assert same(total.value(), reduced(values)), (count, j, parts)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 4), (4, 1, 2), (3, 1), (3, 4), (1, 3)])
+def test_blocks_that_are_not_aligned_are_refused(sizes):
+    total, values = TreeSum(), leaves(8)
+    for size in sizes[:-1]:
+        total.add(values[0], size)
+    with pytest.raises(ValueError, match=f"{sizes[-1]} values after {sum(sizes[:-1])} are no aligned block"):
+        total.add(values[1], sizes[-1])
+
+
 def test_order_of_adding_would_matter():
     differ = 0
     for count in range(3, 40):
@@ -94,6 +114,22 @@ def test_groups_cover_all_chunks_once():
             parts = groups(count, 2**j)
             assert [c for first, last in parts for c in range(first, last)] == list(range(count))
             assert all(first % 2**j == 0 for first, _ in parts)
+
+
+@pytest.mark.parametrize("borders", [(5,), (22, 30), (1, 2, 3), (7, 19, 40)])
+def test_no_group_has_a_border_inside(borders):
+    for count in range(1, 60):
+        for j in range(6):
+            parts = groups(count, 2**j, borders)
+            assert [c for first, last in parts for c in range(first, last)] == list(range(count))
+            assert not any(first < border < last for first, last in parts for border in borders)
+            for first, last in parts[:-1]:
+                size = last - first
+                assert size & (size - 1) == 0
+                assert first % size == 0
+                assert size <= 2**j
+            fewest = -(-count // 2**j)
+            assert len(parts) <= fewest + 2 * j * len(borders)
 
 
 def test_values_that_are_given_away_give_the_same_bits():

@@ -44,7 +44,10 @@ def stepped(run, job, engine, after=lambda now: None):
     saver = Saver(run, engine, 3)
     for now in sweeps(job.algorithm, engine, job.spec.seed):
         run.events.add("step", step=now.step, terms=dict(now.trace), replayed=now.replayed)
-        yield now, [share for block in engine.each("tests.support.toy:shares", now.step) for share in block]
+        yield (
+            now,
+            [share for _, block in engine.each("tests.support.toy:shares", now.step) for share in block],
+        )
         if now.step == STEPS:
             return
         if now.step % 3 == 0:
@@ -75,7 +78,9 @@ def test_killed_while_a_task_of_the_step_runs_in_five_steps(tmp_path, truth, wor
     spec = spec.model_copy(update={"set": spec.set | {"faults": str(orders)}})
     run, job = toy_run(tmp_path / "run", spec)
     with local(workers, memory=1 << 30, patience=IMPATIENT) as cluster:
-        compare(stepped(run, job, engine_on(cluster, run, job)), truth)
+        engine = engine_on(cluster, run, job)
+        compare(stepped(run, job, engine), truth)
+        engine.look()
     obeyed = {path.name for path in orders.iterdir()}
     assert obeyed == {f"obeyed-{step}-{row}" for step, row in KILLS.items()}
     log = events.read(run.path / "events.jsonl")
@@ -96,6 +101,26 @@ def test_ended_between_steps_and_between_checkpoints(tmp_path, truth, end):
                 os.kill(next(iter(pids(cluster).values())), end)
 
         compare(stepped(run, job, engine_on(cluster, run, job), after), truth)
+    run.close()
+
+
+def test_who_comes_back_between_short_steps_has_its_share_again(tmp_path, data):
+    orders = tmp_path / "orders"
+    orders.mkdir()
+    (orders / "5-70").touch()
+    run, job = toy_run(tmp_path / "run", toy_spec(data, set={"faults": str(orders)}, steps=60))
+    with local(2, memory=1 << 30, patience=IMPATIENT) as cluster:
+        engine = engine_on(cluster, run, job)
+        before = set(engine.alive)
+        for now in sweeps(job.algorithm, engine, 7):
+            run.events.add("step", step=now.step, terms=dict(now.trace))
+            time.sleep(0.1)
+            if now.step == 60:
+                break
+        assert len(before & set(engine.owners.slots)) == 1
+        assert set(engine.alive) == set(engine.owners.slots) == set(pids(cluster))
+    said = [e["text"] for e in events.read(run.path / "events.jsonl") if e["event"] == "notice"]
+    assert [text for text in said if "gone" in text]
     run.close()
 
 

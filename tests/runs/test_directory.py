@@ -124,13 +124,25 @@ def test_what_was_killed_while_it_was_made_is_made_again(tmp_path):
     assert not list(path.glob("*.partial"))
 
 
-def test_opening_cleans_up_after_a_kill(run):
+def leave_half_written(run):
     (run / "result.zarr.partial").mkdir()
     (run / "result.zarr.partial" / "x").write_text("half")
     (run / "params" / "1.rec.ab.partial").write_text("half")
     (run / "checkpoints" / "00000004").mkdir()
     (run / "checkpoints" / "00000004" / "rows.rec.ab.partial").write_text("half")
-    RunDirectory.open(run).close()
+
+
+def test_opening_cleans_up_after_a_kill(run):
+    leave_half_written(run)
+    opened = RunDirectory.open(run)
+    assert not list(run.rglob("*.partial"))
+    opened.close()
+
+
+def test_closing_cleans_up_after_a_signal(run):
+    opened = RunDirectory.open(run)
+    leave_half_written(run)
+    opened.close()
     assert not list(run.rglob("*.partial"))
 
 

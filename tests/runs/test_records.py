@@ -188,3 +188,17 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         records.write(path, {"one": example(6)})
     assert equal(records.read(path, "one"), example(5))
     assert [p.name for p in tmp_path.iterdir()] == ["a.rec"]
+
+
+def test_a_write_that_a_signal_ends_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "a.rec"
+    records.write(path, {"one": example(5)})
+
+    def stopped(handle):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(records.os, "fsync", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        records.write(path, {"one": example(6)})
+    assert equal(records.read(path, "one"), example(5))
+    assert [p.name for p in tmp_path.iterdir()] == ["a.rec"]

@@ -40,10 +40,12 @@ def test_a_sound_run_has_no_problems(run):
 
 
 def test_a_run_under_way_has_none_either(run):
+    half = run / "params" / "00000009.rec.ab.partial"
     held = RunDirectory.open(run)
-    (run / "params" / "00000009.rec.ab.partial").write_bytes(b"being written")
+    half.write_bytes(b"being written")
     assert verify(run) == []
     held.close()
+    half.write_bytes(b"by a process that was killed")
     (problem,) = verify(run)
     assert "left by a process that was killed" in problem
 
