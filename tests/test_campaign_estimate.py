@@ -169,8 +169,8 @@ def test_fits_that_cannot_begin_are_listed(store, tmp_path):
 
 
 def test_a_fit_that_fits_nowhere_cannot_begin(store, tmp_path):
-    said = estimate(grid(store, truncation=[3, 4000], restarts=1), tmp_path / "run", memory=450_000_000)
-    assert "1 fit cannot begin:\n- lg-vi-infinite, K = 4000: a process needs" in said
+    said = estimate(grid(store, truncation=[3, 1500], restarts=1), tmp_path / "run", memory=450_000_000)
+    assert "1 fit cannot begin:\n- lg-vi-infinite, K = 1500: a process needs" in said
     assert "1 fit in 1 group" in said
 
 
