@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,8 @@ def is_small(group: xr.Dataset) -> bool:
 def write(folder: Path, group: xr.Dataset, exist_ok: bool = False) -> None:
     """A group with its arrays, in a folder that is new, or may be there and has none of them."""
     folder.mkdir(exist_ok=exist_ok)
-    _describe(folder, {"attributes": dict(group.attrs), "zarr_format": 3, "node_type": "group"})
+    facts = {"attributes": dict(group.attrs), "zarr_format": 3, "node_type": "group"}
+    _write_text(folder, json.dumps(facts, indent=2))
     for name, values in group.variables.items():
         _array(folder / str(name), np.asarray(values.values), values.dims)
 
@@ -44,25 +46,31 @@ def declare(
     folder: Path, shape: Sequence[int], chunk: Sequence[int], dtype: np.dtype[Any], dims: Sequence[Any]
 ) -> None:
     """An array without its chunks, which are NaN or zero until they come."""
+    folder.mkdir(parents=True)
+    _write_text(folder, _declaration(tuple(shape), tuple(chunk), dtype, tuple(map(str, dims))))
+
+
+@lru_cache(maxsize=1000)
+def _declaration(
+    shape: tuple[int, ...], chunk: tuple[int, ...], dtype: np.dtype[Any], dims: tuple[str, ...]
+) -> str:
+    """The same for many an array of a result, and for all results of a campaign."""
     wide = {"configuration": {"endian": "little"}} if dtype.itemsize > 1 else {}
     chain = [{"name": "bytes", **wide}, *(codec.to_dict() for codec in zarr_codecs(dtype.itemsize))]
-    folder.mkdir(parents=True)
-    _describe(
-        folder,
-        {
-            "shape": list(shape),
-            "data_type": dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(chunk)}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": {"f": "NaN", "b": False}.get(dtype.kind, 0),
-            "codecs": chain,
-            "attributes": {},
-            **({"dimension_names": [str(dim) for dim in dims]} if dims else {}),
-            "zarr_format": 3,
-            "node_type": "array",
-            "storage_transformers": [],
-        },
-    )
+    facts = {
+        "shape": shape,
+        "data_type": dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": {"f": "NaN", "b": False}.get(dtype.kind, 0),
+        "codecs": chain,
+        "attributes": {},
+        **({"dimension_names": dims} if dims else {}),
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
+    }
+    return json.dumps(facts, indent=2)
 
 
 def put(folder: Path, at: int, values: np.ndarray[Any, Any], height: int) -> None:
@@ -100,5 +108,5 @@ def _is_text(attributes: dict[Any, Any]) -> bool:
         return False
 
 
-def _describe(folder: Path, facts: dict[str, Any]) -> None:
-    (folder / "zarr.json").write_text(json.dumps(facts, indent=2), "utf-8")
+def _write_text(folder: Path, text: str) -> None:
+    (folder / "zarr.json").write_text(text, "utf-8")

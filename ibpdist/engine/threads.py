@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -32,6 +33,11 @@ def one_thread() -> Iterator[None]:
 
 def kernels() -> list[dict[str, str]]:
     """The BLAS libraries of this process and the kernel class each has chosen."""
+    return [dict(one) for one in _kernels()]
+
+
+@cache
+def _kernels() -> list[dict[str, str]]:
     import_module("scipy.linalg")  # numpy and scipy each bring one; it is loaded with its user
     found = ThreadpoolController().select(user_api="blas").info()
     keys = ("internal_api", "version", "architecture")
