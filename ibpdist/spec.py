@@ -51,7 +51,13 @@ def scalar(text: str) -> bool | int | float | str:
     return text
 
 
+def _plain(value: Any) -> Any:
+    """Python's number for one of numpy's."""
+    return getattr(value, "item", lambda: value)()
+
+
 def _setting(value: object) -> object:
+    value = _plain(value)
     if isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise ValueError("a setting is a finite number, true, false or a word")
@@ -112,8 +118,7 @@ class Spec(BaseModel):
     @classmethod
     def make(cls, **values: Any) -> Self:
         """A spec from options, numpy's numbers among them; a fault is a UsageError that names the option."""
-        values = {name: getattr(value, "item", lambda v=value: v)() for name, value in values.items()}
-        return cls._checked(values, "", {})
+        return cls._checked({name: _plain(value) for name, value in values.items()}, "", {})
 
     @classmethod
     def read(cls, path: str | Path) -> Self:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -172,6 +173,18 @@ def test_a_wrong_option_is_named(option: str, value: object, sentence: str) -> N
 
 def test_a_seed_may_have_any_size() -> None:
     assert FitSpec.make(**{**GOOD, "seed": 2**70}).seed == 2**70
+
+
+def test_numbers_of_numpy_are_settings() -> None:
+    given = {"noise": np.float64(0.3), "mass": np.float32(2), "anneal": np.int64(1), "moves": np.bool_(False)}
+    spec = FitSpec.make(data="x.npy", system="lg-vi-infinite", truncation=np.int64(3), seed=1, set=given)
+    assert spec.set == {"noise": 0.3, "mass": 2.0, "anneal": 1, "moves": False}
+    assert [type(value) for value in spec.set.values()] == [float, float, int, bool]
+    assert FitSpec.parse(spec.dump()) == spec
+    with pytest.raises(UsageError, match="a setting is a finite number"):
+        FitSpec.make(
+            data="x.npy", system="lg-vi-infinite", truncation=3, seed=1, set={"noise": np.float64("nan")}
+        )
 
 
 def test_a_whole_number_is_a_tolerance_too() -> None:

@@ -29,6 +29,11 @@ class Chunk:
     def rows(self) -> int:
         return int(self.x.shape[0])
 
+    def part(self, first: int, last: int) -> Chunk:
+        """Some of its rows, counted from its first."""
+        seen = None if self.observed is None else self.observed[first:last]
+        return Chunk(self.index, self.start + first, self.x[first:last], seen)
+
 
 class Source(Protocol):
     """A matrix in fixed row chunks; reading a chunk twice gives the same bits."""

@@ -11,7 +11,7 @@ sum over rows is what is left out a batch at a time, and not the errors of rows 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -34,16 +34,22 @@ NAMES = ("prevalence", "mean", "chance", "noise")
 """What a draw predicts with."""
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w.])")
 Mask = NDArray[np.bool_]
+Tick = Callable[[float], None]
+
+
+def silent(share: float) -> None:
+    """Nobody is told."""
 
 
 class Scores(Protocol):
-    """Scores of rows, with the mean of the dictionary and with its variance."""
+    """Scores of rows, with the mean of the dictionary and with its variance; `tick` hears which share of
+    them is done."""
 
     @property
     def words(self) -> str: ...
 
     def __call__(
-        self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int
+        self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int, tick: Tick = silent
     ) -> tuple[Sampled, Sampled]: ...
 
 
@@ -58,10 +64,19 @@ class Averaged:
         kinds = _kinds([one.words for one in self.each])
         return f"mean over {len(self.each)} draws of the posterior: {' or '.join(kinds)}"
 
-    def __call__(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
-        parts = [one(x, visible, hidden, start) for one in self.each]
+    def __call__(
+        self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int, tick: Tick = silent
+    ) -> tuple[Sampled, Sampled]:
+        parts, count = [], len(self.each)
+        for at, one in enumerate(self.each):
+            parts.append(one(x, visible, hidden, start, _after(tick, at, count)))
         plug, full = (averaged([part[i] for part in parts]) for i in (0, 1))
         return plug, full
+
+
+def _after(tick: Tick, at: int, count: int) -> Tick:
+    """Tells of the share of one of several, after those before it."""
+    return lambda share: tick((at + share) / count)
 
 
 def averaged(parts: Sequence[Sampled]) -> Sampled:

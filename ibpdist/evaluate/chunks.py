@@ -6,6 +6,7 @@ The arithmetic is compiled or BLAS and holds no interpreter lock, so threads are
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,7 @@ from ibpdist.data._base import Source
 from ibpdist.engine.place import SMALL
 from ibpdist.engine.threads import one_thread
 from ibpdist.errors import UsageError
+from ibpdist.progress import Count
 
 T = TypeVar("T")
 
@@ -27,6 +29,23 @@ def threads_for(source: Source, workers: int | None, serial: bool | None, schedu
         raise UsageError(f"workers is {workers}: expected 1 or more")
     large = source.rows * source.columns * source.dtype.itemsize >= SMALL
     return 1 if serial else workers or (os.cpu_count() or 1 if large else 1)
+
+
+class Shares:
+    """Rows that are done, of all chunks together, from the share of each; told by many threads."""
+
+    def __init__(self, source: Source, progress: Count | None) -> None:
+        self._source, self._progress = source, progress
+        self._done = [0.0] * source.chunks
+        self._lock = threading.Lock()
+
+    def tell(self, index: int, share: float) -> None:
+        if self._progress is None:
+            return
+        first, last = self._source.bounds(index)
+        with self._lock:
+            self._done[index] = share * (last - first)
+            self._progress(int(round(sum(self._done), 6)), self._source.rows)
 
 
 def over_chunks(work: Callable[[int], T], chunks: int, threads: int) -> Generator[T, None, None]:

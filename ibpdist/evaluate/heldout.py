@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ from ibpdist.data._base import Chunk, Source
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.data.synthetic import stored
 from ibpdist.errors import InputError, UsageError
-from ibpdist.evaluate.averaged import Averaged, Scores
-from ibpdist.evaluate.chunks import over_chunks, threads_for
+from ibpdist.evaluate.averaged import Averaged, Scores, Tick, silent
+from ibpdist.evaluate.chunks import Shares, over_chunks, threads_for
 from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
@@ -33,6 +34,9 @@ from ibpdist.words import counted
 
 ESTIMATES = ("plug_in", "variance")
 """Taking the mean of the dictionary for the dictionary, and with its variance under q."""
+
+ROWS = 512
+"""Rows that are scored at once, and told of."""
 
 NEGLIGIBLE = 1e-3
 """Expected number of idle features in a row that may be left out; it bounds what they add to its evidence."""
@@ -60,13 +64,18 @@ class Scorer:
     plan: Sampling
     row_noise: RowNoise
 
-    def __call__(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
+    def __call__(
+        self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int, tick: Tick = silent
+    ) -> tuple[Sampled, Sampled]:
         """Scores of rows, plug-in and with variance; rows that hide nothing score zero."""
         some = np.flatnonzero(hidden.any(1))
         first, last = (int(some[0]), int(some[-1]) + 1) if some.size else (0, 0)
-        part = self._some(x[first:last], visible[first:last], hidden[first:last], start + first)
-        ends = (first, len(x) - last)
-        plug, full = (Sampled(np.pad(one.score, ends), np.pad(one.error, ends)) for one in part)
+        parts = []
+        for a in range(first, max(last, first + 1), ROWS):
+            b = min(a + ROWS, last)
+            parts.append(self._some(x[a:b], visible[a:b], hidden[a:b], start + a))
+            tick((b - first) / max(last - first, 1))
+        plug, full = (_padded([part[i] for part in parts], first, len(x) - last) for i in (0, 1))
         return plug, full
 
     def _some(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
@@ -77,6 +86,12 @@ class Scorer:
         ]
         plug, full = (self.row_noise.mixed([part[i] for part in parts]) for i in (0, 1))
         return plug, full
+
+
+def _padded(parts: list[Sampled], before: int, after: int) -> Sampled:
+    """Scores of adjoining rows, with rows that score zero on either side."""
+    score, error = (np.concatenate([getattr(part, name) for part in parts]) for name in ("score", "error"))
+    return Sampled(np.pad(score, (before, after)), np.pad(error, (before, after)))
 
 
 def evaluate(
@@ -145,16 +160,16 @@ def score(
     scorer: Scores = scorers[0] if len(scorers) == 1 else Averaged(scorers)
     cells, parts = [], []
 
+    told = Shares(source, progress)
+
     def one(index: int) -> tuple[NDArray[np.int_], tuple[Sampled, Sampled]]:
         chunk = source.read(index)
         visible, hidden = protocol.cells(chunk)
-        return hidden.sum(1), scorer(chunk.x, visible, hidden, chunk.start)
+        return hidden.sum(1), scorer(chunk.x, visible, hidden, chunk.start, partial(told.tell, index))
 
-    for index, (hidden, part) in enumerate(over_chunks(one, source.chunks, threads)):
+    for hidden, part in over_chunks(one, source.chunks, threads):
         cells.append(hidden)
         parts.append(part)
-        if progress:
-            progress(source.bounds(index)[1], source.rows)
     counts = np.concatenate(cells)
     if not counts.sum():
         raise UsageError("no cell is hidden, so there is nothing to score; hide some columns")

@@ -1,7 +1,10 @@
 """log p(hidden | visible) from annealed Gibbs draws of z, with its Monte Carlo error.
 
 Every row has several independent chains. A chain starts at the prior, is cooled (the
-likelihood of the visible cells to the powers 1/64 .. 1) and then keeps its draws. It moves
+likelihood of the visible cells to the powers 1/64 .. 1) and then keeps its draws. Where there
+are several modes, chains end in each as often as cooling leads there, not as often as it is
+probable, so they count with the weights of annealed importance sampling: the product over the
+steps t of p_plug(visible | z before step t) to the power that was added. A chain moves
 under the plug-in dictionary, where a flip costs nothing but a row of the Gram matrix; the
 variance of the dictionary comes in by the weights r(z) = p(visible | z) / p_plug(visible | z):
 
@@ -23,7 +26,7 @@ from scipy.special import expit, logsumexp
 from ibpdist.draws import Draws
 from ibpdist.evaluate.predict import Density, Matrix, Predictor, Vector, density
 
-_FREE, _COOLING, _SETTLE = 1 / 64, 12, 6
+_FREE, _COOLING, _SETTLE = 1 / 64, 24, 6
 _NUMBERS = 1 << 22
 """Numbers in the largest array of a block of rows."""
 
@@ -98,9 +101,9 @@ def _block(
     chain = Chain.of(of, cells)
     made = np.empty((2, 2, plan.chains, len(x)))
     for c in range(plan.chains):
-        kept = chain.run(Draws(plan.seed, chain=c), start, plan.draws)
+        weight, kept = chain.run(Draws(plan.seed, chain=c), start, plan.draws)
         terms = np.array([_terms(z, plug, full) for z in kept])
-        made[:, :, c] = logsumexp(terms, axis=0) - np.log(plan.draws)
+        made[:, :, c] = weight + logsumexp(terms, axis=0) - np.log(plan.draws)
     return made[0], made[1]
 
 
@@ -161,15 +164,17 @@ class Chain:
         gram = np.array([(scaled * m) @ of.mean.T for m in masks])
         return Chain(of.log_odds, of.weights, cells.x_visible @ scaled.T, gram, mask.ravel())
 
-    def run(self, draws: Draws, start: int, keep: int) -> list[Matrix]:
-        """The kept draws of z (row, feature) of one chain."""
+    def run(self, draws: Draws, start: int, keep: int) -> tuple[Vector, list[Matrix]]:
+        """The log weight (row) and the kept draws of z (row, feature) of one chain."""
         rows, features = self.pull.shape
         first = draws.uniform("heldout z", start, rows, features).T
         z = (expit(self.log_odds) > first).astype(float)
         y, move, kept = z.copy(), self._move(), []
         powers = [*np.geomspace(_FREE, 1.0, _COOLING), *np.ones(_SETTLE + keep)]
+        weight, before = np.zeros(rows), 0.0
         for t, power in enumerate(powers, start=1):
             now = draws.at(t)
+            weight, before = weight + (power - before) * self._likelihood(y), power
             flips = now.uniform("heldout z", start, rows, features).T
             normals = now.normal("heldout w", start, rows, features).T if self.weights == "normal" else flips
             for k in range(features):
@@ -179,7 +184,12 @@ class Chain:
                 z[:, k], y[:, k] = move(self.log_odds[k], linear, quad, flips[:, k], normals[:, k])
             if t > _COOLING + _SETTLE:
                 kept.append(z.copy())
-        return kept
+        return weight, kept
+
+    def _likelihood(self, y: Matrix) -> Vector:
+        """(row) log p(visible | y), up to a constant."""
+        pulled = self.pull - 0.5 * np.einsum("nkl,nl->nk", self.gram[self.mask], y)
+        return np.asarray(np.einsum("nk,nk->n", y, pulled))
 
     def _move(self) -> Callable[..., tuple[Vector, Vector]]:
         return {"unit": _flip_unit, "normal": _flip_normal}[self.weights]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import accumulate, count, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ import numpy as np
 import xarray as xr
 
 from ibpdist import catalog
-from ibpdist.algorithms._base import Named, Parallel
+from ibpdist.algorithms._base import Named
 from ibpdist.algorithms.coordinate import Coordinate
+from ibpdist.algorithms.params import ModelParams
 from ibpdist.data import files, zarrs
-from ibpdist.data._base import Labels, Source
+from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.data.labels import RowLabels
 from ibpdist.data.outputs import refuse_place
@@ -53,43 +55,37 @@ class Rows:
 class Inference:
     """An algorithm with the parameters of a fit."""
 
-    algorithm: Parallel
-    params: Any
+    algorithm: Coordinate
+    params: ModelParams
     seed: int = 0
     tolerance: float = TOLERANCE
 
     def rows(self, source: Source, index: int) -> Rows:
         """z (and w) of the rows of a chunk."""
         chunk = source.read(index)
-        state = self.algorithm.start(chunk, self.params, Draws(self.seed))
-        state = self._converged(chunk, state) if self.algorithm.monotone() else self._mean(chunk, state)
-        named = self.algorithm.describe_rows(state, self.params)
-        turned: Named = {
-            name: (("row", "feature"), np.ascontiguousarray(table.T)) for name, (_, table) in named.items()
+        met = self.algorithm.model.observation.met(self.params.observation, chunk)
+        parts = [self._named(part, replace(self.params, observation=seen)) for part, seen in met]
+        joined = {name: np.concatenate([part[name][1] for part in parts], axis=1) for name in parts[0]}
+        found: Named = {
+            name: (("row", "feature"), np.ascontiguousarray(table.T)) for name, table in joined.items()
         }
-        return Rows(chunk.start, turned, source.row_coords(index))
+        return Rows(chunk.start, found, source.row_coords(index))
 
-    def _steps(self, chunk: Any, state: RowState, count: int) -> Iterator[RowState]:
-        for step in range(1, count + 1):
-            state, _ = self.algorithm.local(chunk, state, self.params, Draws(self.seed, step))
-            yield state
+    def _named(self, chunk: Chunk, params: ModelParams) -> Named:
+        state = self.algorithm.start(chunk, params, Draws(self.seed))
+        steps = accumulate(
+            count(1),
+            lambda now, step: self.algorithm.local(chunk, now, params, Draws(self.seed, step))[0],
+            initial=state,
+        )
+        ended = self._converged(steps) if self.algorithm.monotone() else _mean(steps)
+        return self.algorithm.describe_rows(ended, params)
 
-    def _converged(self, chunk: Any, state: RowState) -> RowState:
-        for new in self._steps(chunk, state, LIMIT):
-            before, state = state, new
-            if _change(before, state) < self.tolerance:
+    def _converged(self, steps: Iterator[RowState]) -> RowState:
+        for before, now in islice(pairwise(steps), LIMIT):
+            if _change(before, now) < self.tolerance:
                 break
-        return state
-
-    def _mean(self, chunk: Any, state: RowState) -> RowState:
-        """Mean of z over draws, and of w over the draws that have the feature."""
-        z, y = np.zeros(state.z.shape), np.zeros(state.w.shape)
-        for at, drawn in enumerate(self._steps(chunk, state, _BURN + _KEEP)):
-            if at >= _BURN:
-                z += drawn.z
-                y += drawn.z * drawn.w if drawn.w.size else 0
-        w = np.divide(y, z, out=np.zeros_like(y), where=z > 0) if y.size else y
-        return replace(state, z=(z / _KEEP).astype(state.z.dtype), w=w.astype(state.w.dtype))
+        return now
 
 
 def transform(
@@ -135,6 +131,17 @@ def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference
     in_turn = catalog.find(spec.system).in_turn
     algorithm = Coordinate(built.model, 1, _INNER) if in_turn else built.plain()
     return Inference(algorithm, params_of(result), spec.seed, tolerance)
+
+
+def _mean(steps: Iterator[RowState]) -> RowState:
+    """Mean of z over draws, and of w over the draws that have the feature."""
+    state = next(steps)
+    z, y = np.zeros(state.z.shape), np.zeros(state.w.shape)
+    for drawn in islice(steps, _BURN, _BURN + _KEEP):
+        z += drawn.z
+        y += drawn.z * drawn.w if drawn.w.size else 0
+    w = np.divide(y, z, out=np.zeros_like(y), where=z > 0) if y.size else y
+    return replace(state, z=(z / _KEEP).astype(state.z.dtype), w=w.astype(state.w.dtype))
 
 
 def _change(before: RowState, now: RowState) -> float:

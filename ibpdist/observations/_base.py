@@ -71,6 +71,10 @@ class Observation(Protocol):
         """Parameters found on other data, or on fewer rows, with the facts of these."""
         ...
 
+    def met(self, params: Any, chunk: Chunk) -> Iterator[tuple[Chunk, Any]]:
+        """Rows of other data in blocks, each with the parameters for the cells that they miss."""
+        ...
+
     def isotropic(self) -> Observation:
         """The same for data in which all columns have the same noise."""
         ...

@@ -27,7 +27,7 @@ from ibpdist.errors import UsageError
 from ibpdist.observations import dictionary, variances
 from ibpdist.observations._base import RowState, RowSums, Survey
 from ibpdist.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums
-from ibpdist.observations.patterns import column_groups, missing_rows
+from ibpdist.observations.patterns import column_groups, missing_rows, refined
 from ibpdist.observations.rotation import Family, Rotation
 from ibpdist.observations.spread import LEAST, column_variances, typical_variance
 from ibpdist.observations.tiles import Pass, globals_of
@@ -127,6 +127,22 @@ class Gaussian:
         else:
             facts["entropy"] = np.zeros(())
         return replace(params, **facts)
+
+    def met(self, params: GaussianParams, chunk: Chunk) -> Iterator[tuple[Chunk, GaussianParams]]:
+        """Rows of other data, where other columns may be missing together, with the parameters for them:
+        as many rows at once as have few enough groups of columns."""
+        if chunk.observed is None or params.latent:
+            yield chunk, params
+            return
+        group, parent = refined(params.group, missing_rows(chunk))
+        each = params.basis[0].nbytes
+        if chunk.rows == 1 or len(parent) * each <= max(EXACT_BYTES, 2 * params.basis.nbytes):
+            known = {"basis": params.basis[parent], "spectrum": params.spectrum[parent]}
+            yield chunk, replace(params, group=group, **known)
+        else:
+            half = chunk.rows // 2
+            yield from self.met(params, chunk.part(0, half))
+            yield from self.met(params, chunk.part(half, chunk.rows))
 
     def isotropic(self) -> Gaussian:
         """The same with one noise for all columns, as there is in units of the noise."""

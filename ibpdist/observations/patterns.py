@@ -42,6 +42,13 @@ def column_groups(missing: NDArray[np.uint64]) -> Index:
     return np.argsort(np.argsort(first))[group]
 
 
+def refined(group: Index, missing: NDArray[np.uint64]) -> tuple[Index, Index]:
+    """Groups (column) whose columns are missing in the same rows as well, and the old group of each."""
+    pairs = np.stack([group.astype(np.uint64), missing])
+    _, first, new = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
+    return np.asarray(new, np.intp).reshape(-1), group[first]
+
+
 @dataclass(frozen=True)
 class Runs:
     """Rows of a chunk in an order that brings equal patterns together.

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,12 +47,17 @@ class Globals:
     gamma: Float
 
 
-@lru_cache(maxsize=2)
+_made: WeakKeyDictionary[GaussianParams, dict[np.dtype[Any], tuple[Matrix, Float]]] = WeakKeyDictionary()
+
+
 def globals_of(params: GaussianParams, dtype: np.dtype[Any]) -> Globals:
-    """Made once a step: records are compared by identity, and a step's chunks share them."""
-    loadings = np.empty(params.mean.shape, dtype)
-    np.divide(params.mean, params.noise, out=loadings, casting="same_kind")
-    return Globals(params, loadings, precision_gram(params))
+    """Made once for all chunks of a step, and kept for as long as the parameters are."""
+    held = _made.setdefault(params, {})
+    if dtype not in held:
+        loadings = np.empty(params.mean.shape, dtype)
+        np.divide(params.mean, params.noise, out=loadings, casting="same_kind")
+        held[dtype] = loadings, precision_gram(params)
+    return Globals(params, *held[dtype])
 
 
 @dataclass(frozen=True)

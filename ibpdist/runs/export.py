@@ -5,10 +5,13 @@
     DIR/diagnosis/...     the same of the diagnosis, where there is one
     DIR/transform/...     by what columns were centred and scaled, where they were
     DIR/rows/NAME.csv     a line for each row of the data, read and written chunk by chunk
-    DIR/trace.csv         a line for each step, a column for each term
+    DIR/trace.csv         a line for each step (of each chain), a column for each term
+    DIR/posterior.csv, diagnostics.csv, restarts.csv, heldout.csv
+                          the same of draws, of the variables of chains, of starts, of scores
 
 Files of arrays (a, b) have a line for each a and a column for each b; arrays with three dims or
-more have a line for each entry.
+more have a line for each entry. The features of all draws are left in the result: they are many, and
+place 3 of one draw is not place 3 of the next.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from ibpdist.runs.result import open_result
 MARKER = "params/prevalence.csv"
 CELLS = 1 << 20
 """Numbers that are read at once."""
+_GROUPS = "params", "diagnosis", "transform"
+_TABLES = "trace", "posterior", "diagnostics", "restarts", "heldout"
 Line = list[Any]
 
 
@@ -49,10 +54,12 @@ def export(
 
 
 def _write_all(result: xr.DataTree, into: Path, progress: Count | None) -> None:
-    for group in ("params", "diagnosis", "transform"):
+    for group in _GROUPS:
         if group in result.children:
             _write_group(into / group, result[group].to_dataset())
-    _write(into / "trace.csv", _trace(result["trace"].to_dataset()))
+    for group in _TABLES:
+        if group in result.children:
+            _write(into / f"{group}.csv", _table(result[group].to_dataset()))
     for name, values in result["rows"].to_dataset().data_vars.items():
         _write(into / f"rows/{name}.csv", _lines(values, progress))
 
@@ -78,11 +85,18 @@ def _scalars(data: xr.Dataset) -> Iterator[Line]:
             yield [name, values.item()]
 
 
-def _trace(trace: xr.Dataset) -> Iterator[Line]:
-    yield ["step", *trace.data_vars]
-    columns = [trace["step"].values, *(values.values for values in trace.data_vars.values())]
-    for line in zip(*columns, strict=True):
-        yield list(line)
+def _table(data: xr.Dataset) -> Iterator[Line]:
+    """A line for each place along all dims, a column for each variable."""
+    held = data.reset_coords([name for name in data.coords if name not in data.dims])
+    names = sorted(str(name) for name in held.data_vars)  # folders list them in any order
+    if not names:
+        return
+    first, *others = xr.broadcast(*(held[name] for name in names))
+    yield [*first.dims, *names]
+    columns = [values.transpose(*first.dims).values.ravel() for values in (first, *others)]
+    labels = product(*(_labels(first, str(dim)) for dim in first.dims))
+    for at, *values in zip(labels, *columns, strict=True):
+        yield [*at, *values]
 
 
 def _lines(values: xr.DataArray, progress: Count | None = None) -> Iterator[Line]:

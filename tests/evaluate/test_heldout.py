@@ -12,6 +12,7 @@ from ibpdist.data.arrays import ArrayData
 from ibpdist.data.splits import as_split, held
 from ibpdist.data.synthetic import synthesise, synthetic
 from ibpdist.errors import InputError, UsageError
+from ibpdist.evaluate import heldout
 from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import predictor_of
 from ibpdist.evaluate.heldout import (
@@ -332,3 +333,14 @@ def test_rows_that_hide_nothing_change_no_draw(monkeypatch):
     assert (part[:12] == 0).all()
     assert (part[25:] == 0).all()
     assert scorer(x, visible, np.zeros_like(hidden), 100)[0].score.shape == (30,)
+
+
+@pytest.mark.parametrize(("draws", "expected"), [(1, [16, 32, 40]), (2, [8, 16, 20, 28, 36, 40])])
+def test_it_tells_of_rows_and_of_draws(draws, expected, monkeypatch):
+    """A single chunk takes long where there are many rows, or many draws to average over."""
+    of, told = make_predictor(3, 6, seed=1), []
+    source = ArrayData(rows_of(of, 40, seed=2)[0])
+    monkeypatch.setattr(heldout, "ROWS", 16)
+    columns = columns_visible("even", 6)
+    score([of] * draws, source, columns, progress=lambda done, whole: told.append((done, whole)))
+    assert told == [(done, 40) for done in expected]

@@ -100,7 +100,7 @@ def test_a_long_chain_visits_patterns_as_often_as_the_posterior_says(weights):
     visible = np.array([True, True, False, True, False, True])
     rows, keep = 200, 60
     cells = Cells.of(np.tile(x, (rows, 1)), np.tile(visible, (rows, 1)), np.tile(~visible, (rows, 1)))
-    kept = np.array(Chain.of(of, cells).run(Draws(3), 0, keep))
+    kept = np.array(Chain.of(of, cells).run(Draws(3), 0, keep)[1])
     codes = (kept @ np.array([1, 2, 4])).astype(int)
     shares = np.array([[(codes[:, r] == p).mean() for p in range(8)] for r in range(rows)])
     error = np.sqrt(shares.var(0) / rows) + 1e-4
@@ -148,3 +148,15 @@ def test_a_chain_that_alone_has_found_the_row_is_not_trusted_without_limit():
     assert found.error[0] > 100
     even = _jackknife(above * 0 - 50.0, below)
     assert (even.score[0], even.error[0]) == (pytest.approx(-50.0), 0)
+
+
+def test_modes_count_as_their_probability_says():
+    """Half of the chains cool to either mode, one of which is much more probable (annealed importance)."""
+    of = make_predictor(14, 36, seed=0, strength=1.0)
+    x, _ = rows_of(replace(of, noise=np.full(36, 0.3)), 60, seed=1)
+    of = replace(of, noise=np.full(36, 0.3))
+    visible = np.tile(np.arange(36) % 2 == 0, (len(x), 1))
+    truth = exact(of.plug_in(), x, visible, ~visible)
+    plug, _ = sampled(of, x, visible, ~visible, Sampling(32, 25))
+    assert np.abs(plug.score - truth).max() < 0.25
+    assert np.abs((plug.score - truth).mean()) < 0.01

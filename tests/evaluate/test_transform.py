@@ -14,6 +14,7 @@ from ibpdist.errors import InputError, OutputInUse
 from ibpdist.evaluate import transform as module
 from ibpdist.evaluate.recovery import recovery
 from ibpdist.evaluate.transform import inference_of, transform
+from ibpdist.observations import gaussian
 
 ROWS = 600
 
@@ -81,6 +82,82 @@ def test_missing_cells_count_for_nothing(images):
     whole = transform(result, data.x.values[ROWS : ROWS + 30]).z.values
     np.testing.assert_allclose(found[1::2], whole[1::2], atol=1e-3)
     assert not np.array_equal(found[::2], whole[::2])
+
+
+def own_terms(result, row):
+    """Gamma and F of one row, from the cells that it has (mathematics.md 3)."""
+    held = result["params"].to_dataset()
+    mean, columns = held["mean"].values, held["mean"].sizes["column"]
+    noise, group = np.broadcast_to(held["noise"].values, columns), held["group"].values
+    gamma, pull = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
+    for d in np.flatnonzero(~np.isnan(row)):
+        basis, spectrum = held["basis"].values[group[d]], held["spectrum"].values[group[d]]
+        spread = (basis / (1 + spectrum / noise[d])) @ basis.T
+        gamma += (np.outer(mean[:, d], mean[:, d]) + spread) / noise[d]
+        pull += mean[:, d] * row[d] / noise[d]
+    return gamma, pull
+
+
+def torn(x, share, seed=5):
+    return np.where(np.random.default_rng(seed).random(x.shape) < share, np.nan, x)
+
+
+@pytest.mark.parametrize("noise", ["one", "column"])
+@pytest.mark.parametrize("missing", ["none", "block", "anywhere"])
+def test_every_row_is_explained_by_the_cells_that_it_has(noise, missing):
+    """Whatever was missing in the fit: a fixed point of the local step with the row's own Gamma."""
+    data = synthetic("images", 200, seed=3, dtype="float64")
+    x = data.x.values.copy()
+    if missing == "block":
+        x[::2, 5:9] = np.nan
+    result = ibp.fit(
+        torn(x, 0.1) if missing == "anywhere" else x, system="lg-vi-finite", K=5, seed=1, noise=noise
+    )
+    new = torn(data.x.values[:60], 0.5)
+    new[0, 1:], new[1] = np.nan, data.x.values[1]
+    found, odds = transform(result, new, tolerance=1e-9).z.values, result["params"].log_odds.values
+    for row, z in zip(new, found, strict=True):
+        gamma, pull = own_terms(result, row)
+        others = gamma @ z - np.diag(gamma) * z
+        expected = 1 / (1 + np.exp(-(odds + pull - np.diag(gamma) / 2 - others)))
+        np.testing.assert_allclose(z, expected, atol=1e-6)
+
+
+def test_weights_of_rows_with_every_feature_are_exact_whatever_they_miss():
+    data = synthetic("factor-analysis", 300, 12, 3, 0.3, seed=4, dtype="float64")
+    result = ibp.fit(data.x.values, system="fa-vi-dense", K=3, seed=0)
+    new = torn(data.x.values[:40], 0.4)
+    found = transform(result, new)
+    for row, w in zip(new, found.w.values, strict=True):
+        gamma, pull = own_terms(result, row)
+        np.testing.assert_allclose(w, np.linalg.solve(np.eye(3) + gamma, pull), atol=1e-8)
+
+
+def test_rows_with_too_many_patterns_are_taken_a_few_at_a_time(images, monkeypatch):
+    data, result = images
+    new = torn(data.x.values[ROWS : ROWS + 40], 0.3)
+    whole = transform(result, new, tolerance=1e-9).z.values
+    monkeypatch.setattr(gaussian, "EXACT_BYTES", 4 * 8 * 8**2)
+    met = inference_of(result).algorithm.model.observation.met
+    parts = [part.rows for part, _ in met(inference_of(result).params.observation, chunk_of(new))]
+    assert sum(parts) == 40
+    assert max(parts) < 10
+    np.testing.assert_allclose(transform(result, new, tolerance=1e-9).z.values, whole, atol=1e-6)
+
+
+def chunk_of(x):
+    return ArrayData(x).read(0)
+
+
+def test_a_column_that_the_fit_never_saw_says_little(images):
+    data, _ = images
+    x = data.x.values[:ROWS]
+    result = ibp.fit(
+        np.where(np.arange(36) == 7, np.nan, x), system="lg-vi-finite", K=8, seed=1, noise="column"
+    )
+    hidden = np.where(np.arange(36) == 7, np.nan, data.x.values[ROWS:])
+    shown, before = (transform(result, new).z.values for new in (data.x.values[ROWS:], hidden))
+    assert np.abs(shown - before).mean() < 0.05
 
 
 def test_a_row_with_nothing_observed_has_the_prior(images):

@@ -69,6 +69,16 @@ def test_typical_variance():
     assert typical_variance(surveyed(np.zeros((0, 2)))) == 1.0
 
 
+def test_columns_without_cells_vary_as_is_typical():
+    x = np.random.default_rng(3).normal(size=(50, 4))
+    observed = np.ones(x.shape, bool)
+    observed[:, 2], observed[1:, 3] = False, False
+    typical = x[:, :2].var(axis=0).mean()
+    survey = surveyed(np.where(observed, x, 0.0), observed)
+    assert typical_variance(survey) == pytest.approx(typical), "one cell or none do not tell"
+    np.testing.assert_allclose(column_variances(survey), [*x[:, :2].var(axis=0), typical, typical])
+
+
 def test_typical_variance_of_observed_cells_only():
     x, observed = problem(2, 40, 3, "masked")
     exact = np.mean([x[observed[:, d], d].var() for d in range(3)])

@@ -172,3 +172,46 @@ def test_a_failure_leaves_nothing(tree: xr.DataTree, tmp_path: Path, monkeypatch
     with pytest.raises(StorageError, match=r"csv: cannot be written: No space left on device"):
         export("run", tmp_path / "csv")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_chains_have_tables_of_steps_draws_and_variables(
+    tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joint, number = RNG.standard_normal((2, 3)), RNG.integers(9, size=(2, 2))
+    whole = xr.DataTree.from_dict(
+        {
+            "params": tree["params"].to_dataset(),
+            "rows": tree["rows"].to_dataset(),
+            "trace": xr.Dataset({"log joint": (("chain", "step"), joint)}, {"step": [1, 2, 3]}),
+            "posterior": xr.Dataset(
+                {"features": (("chain", "draw"), number), "noise": (("chain", "draw"), number / 3)},
+                {"draw": [5, 9]},
+            ),
+            "diagnostics": xr.Dataset(
+                {"rhat": ("variable", [1.0, 1.5])}, {"variable": ["features", "noise"]}
+            ),
+            "heldout": xr.Dataset(
+                {
+                    "score": (("evaluation", "estimate"), [[-1.0, -2.0]]),
+                    "data": ("evaluation", ["x.zarr"]),
+                },
+                {"estimate": ["plug_in", "variance"]},
+            ),
+        }
+    )
+    monkeypatch.setattr(module, "open_result", lambda run: whole)
+    paths = {path.relative_to(tmp_path / "csv").as_posix() for path in export("run", tmp_path / "csv")}
+    assert {"trace.csv", "posterior.csv", "diagnostics.csv", "heldout.csv"} <= paths
+    head, *lines = read(tmp_path / "csv/trace.csv")
+    assert head == ["chain", "step", "log joint"]
+    assert [(int(c), int(s), float(v)) for c, s, v in lines] == [
+        (chain, step + 1, joint[chain, step]) for chain in range(2) for step in range(3)
+    ]
+    head, *lines = read(tmp_path / "csv/posterior.csv")
+    assert head == ["chain", "draw", "features", "noise"]
+    assert [float(line[3]) for line in lines] == [value / 3 for value in number.ravel()]
+    assert [line[:2] for line in lines] == [["0", "5"], ["0", "9"], ["1", "5"], ["1", "9"]]
+    assert read(tmp_path / "csv/diagnostics.csv")[1:] == [["features", "1.0"], ["noise", "1.5"]]
+    assert read(tmp_path / "csv/heldout.csv")[1:] == [
+        ["0", "plug_in", "x.zarr", "-1.0"], ["0", "variance", "x.zarr", "-2.0"]
+    ]  # fmt: skip
