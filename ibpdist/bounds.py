@@ -86,7 +86,7 @@ _smallest = truncation
 def table(rows: float, mass: float, error: float | None = None, truncation: int | None = None) -> list[Line]:
     """Every bound side by side: the K it asks for a wanted error, or its value at a given K."""
     if (error is None) == (truncation is None):
-        raise UsageError("error and truncation are both given, or neither; expected exactly one of the two")
+        raise UsageError("give an error or a truncation (K), exactly one of the two")
     names: tuple[Bound, ...] = get_args(Bound)
     if truncation is not None:
         sizes = dict.fromkeys(names, truncation)

@@ -55,9 +55,10 @@ class Particles:
             raise UsageError(f"particles is {self.particles}; expected a whole number of at least 1")
         if self.model.prior.name != "buffet" or self.model.weights.keeps or not self.model.draws:
             raise UsageError("a particle filter draws from the buffet with unit weights")
-        for name, axis in (("noise", "observation"), ("scale", "observation"), ("mass", "prior")):
-            if isinstance(found := getattr(getattr(self.model, axis), name), str):
-                raise UsageError(f"{name} is {found}: a particle filter does not learn it; set a number")
+        of = {"noise": self.model.observation, "scale": self.model.observation, "mass": self.model.prior}
+        learned = [name for name, axis in of.items() if isinstance(getattr(axis, name), str)]
+        if learned:
+            raise UsageError(f"a particle filter learns no {' or '.join(learned)}: set a number for each")
 
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         """Nobody has anything."""

@@ -47,6 +47,17 @@ def where(command: F) -> F:
     )
 
 
+def threads(command: F) -> F:
+    """How many threads: `workers`, `serial`."""
+    return _stack(
+        command,
+        click.option(
+            "--workers", type=COUNT, help="Threads; one a core from 64 MB of data on when not given."
+        ),
+        click.option("--serial", is_flag=True, help="In one thread."),
+    )
+
+
 def memory(command: F) -> F:
     """What a process may take: `memory`, `cache`."""
     return _stack(

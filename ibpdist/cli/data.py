@@ -55,7 +55,9 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     help="Where SOURCE has what a fit calls rows; columns turns the matrix over.",
 )
 @click.option("--key", help="The array of an npz file or a Zarr group.")
-@click.option("--delimiter", help="Between the cells of a text table; found out when not given.")
+@click.option(
+    "--delimiter", help="Between the cells of a text table; a comma, or a tab in .tsv, when not given."
+)
 @click.option("--header/--no-header", default=None, help="Whether the first line names the columns.")
 @click.option("--label-column", help="The column that names the rows.")
 @click.option(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk, where
+from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk, threads
 from ibpdist.errors import OK, StorageError
 from ibpdist.progress import counting
 
@@ -44,6 +44,7 @@ def show(run: Path) -> None:
 @click.option("--chains", type=COUNT, help="Annealed chains a row, when patterns are too many to enumerate.")
 @click.option("--draws", type=COUNT, help="Draws of a chain.")
 @SEED
+@threads
 @talk
 def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **options: Any) -> None:
     """Score held-out cells, in nats per cell.
@@ -64,7 +65,7 @@ def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **option
 @click.argument("run", type=PATH)
 @click.argument("store", type=PATH)
 @click.argument("out", type=PATH)
-@where
+@threads
 @overwrite
 @talk
 def transform(run: Path, store: Path, out: Path, quiet: bool, verbose: bool, **options: Any) -> None:

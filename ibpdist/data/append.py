@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ibpdist.data.check import checked
 from ibpdist.data.finish import Outline
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources.array import ArrayTable, table_of
+from ibpdist.data.sources.frame import frame_table, is_frame
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.data.summary import summary_of
 from ibpdist.data.transform import transform_of
@@ -64,15 +65,37 @@ def append(path: str | Path, rows: Any, row_coords: Mapping[str, Any] | None = N
     scaling, log1p) is done to these as well.
     """
     with appending(path) as writer:
-        data, table = open_dataset(path), table_of(rows, "rows")
+        data = open_dataset(path)
+        known = data.attributes["row_coords"]
+        table = _table(rows, [name for name in known if name not in {"row", *(row_coords or {})}])
         _refuse_columns(table, data)
         given, row = _row_coords(row_coords, table.rows), 0
+        _refuse_lacking(known, {*table.row_coords(0, 0), *given}, data)
         for block in table.blocks(data.chunk_rows):
             part = {name: labels[row : row + len(block.x)] for name, labels in given.items()}
-            own = {n: labels for n, labels in block.row_coords.items() if n in data.attributes["row_coords"]}
+            own = {name: labels for name, labels in block.row_coords.items() if name in known}
             writer.append(_transformed(block.x, data, table.name, row), row_coords=own | part)
             row += len(block.x)
     return open_dataset(path)
+
+
+def _table(rows: Any, covariates: list[str]) -> ArrayTable:
+    """New rows; of a DataFrame the covariates of the dataset beside the numbers."""
+    if not is_frame(rows):
+        return table_of(rows, "rows")
+    return frame_table(rows, "rows", covariates=[name for name in covariates if name in rows.columns])
+
+
+def _refuse_lacking(known: Iterable[str], given: set[str], data: Dataset) -> None:
+    lacking = [name for name in known if name not in given]
+    if lacking:
+        named = " and ".join("labels" if name == "row" else name for name in lacking)
+        raise InputError(
+            f"its rows have {named}, those to append have not: give a DataFrame with them, or "
+            f"row_coords={{{lacking[0]!r}: ...}}",
+            file=str(data.path),
+            kind="labels",
+        )
 
 
 def _transformed(x: NDArray[Any], data: Dataset, name: str, start: int) -> NDArray[Any]:

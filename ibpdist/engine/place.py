@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -72,6 +73,10 @@ def place_for(
     cache: int | None = None,
 ) -> Place:
     """The place that was asked for; else this process, unless the data are large and the run is `kept`."""
+    counts: dict[str, object] = {"workers": workers, "memory": memory, "cache": cache}
+    for name, value in counts.items():
+        if value is not None and not isinstance(value, Integral):
+            raise UsageError(f"{name} is {value!r}: expected a whole number, of bytes where it is memory")
     if sum((bool(workers), bool(serial), bool(scheduler))) > 1:
         raise UsageError("workers, serial and scheduler exclude each other; give one of them")
     if workers is not None and workers < 1:

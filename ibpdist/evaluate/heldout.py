@@ -122,6 +122,8 @@ def evaluate(
     result = result_of(run)
     of = predictors_of(result)
     columns = len(of[0].noise)
+    if data is None and not (isinstance(visible, str) and visible in ("even", "fitted")):
+        raise UsageError("visible is for new rows: of the fit's own the cells that it saw are visible")
     if data is None or (isinstance(visible, str) and visible == "fitted"):
         source, protocol = _own_rows(result, data)
     else:

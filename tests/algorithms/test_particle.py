@@ -152,9 +152,9 @@ def test_more_memory_than_there_is_is_refused(monkeypatch):
 
 
 REFUSED = [
-    ({"noise": "one"}, "noise is one: a particle filter does not learn it"),
-    ({"scale": "one"}, "scale is one"),
-    ({"mass": "learn"}, "mass is learn"),
+    ({"noise": "one"}, "a particle filter learns no noise: set a number for each"),
+    ({"scale": "one", "mass": "learn"}, "learns no scale or mass: set"),
+    ({"mass": "learn"}, "learns no mass"),
     ({"particles": 0}, "particles is 0"),
 ]
 

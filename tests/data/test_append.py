@@ -149,7 +149,10 @@ def test_labels_that_are_given_come_before_those_of_the_frame(tmp_path):
         (lambda: np.zeros(7), "rows: has 1 dimensions"),
         (lambda: np.zeros((0, 7)), "rows: has no rows"),
         (lambda: frame(np.full((4, 7), np.inf)), "rows: row 0, column a: 'inf': is infinite"),
-        (lambda: np.full((4, 7), 2**60 + 1), r"rows: row 0, column a: '1152921504606846977': .*beyond 2\^53"),
+        (
+            lambda: frame(np.full((4, 7), 2**60 + 1)),
+            r"rows: row 0, column a: '1152921504606846977': .*beyond 2\^53",
+        ),
     ],
 )
 def test_rows_that_do_not_fit_are_refused_in_a_sentence(tmp_path, asked, rows, said):
@@ -191,8 +194,36 @@ def test_one_writer_at_a_time(tmp_path):
 
 def test_labels_must_go_on(tmp_path):
     stored(tmp_path / "a.zarr", matrix(20), row_coords={"row": [str(i) for i in range(20)]})
-    with pytest.raises(InputError, match=r"row coordinates \[\] differ from \['row'\]"):
+    with pytest.raises(InputError, match=r"its rows have labels, .* row_coords={'row': ...}"):
         append(tmp_path / "a.zarr", matrix(2))
     with pytest.raises(StorageError, match="does not exist"):
         append(tmp_path / "b.zarr", matrix(2))
     assert listing(tmp_path) == {"a.zarr"}
+
+
+def people(rows, seed):
+    """A DataFrame with labels, numbers and two covariates, one of them in words."""
+    rng = np.random.default_rng(seed)
+    names = [f"p{seed}-{i}" for i in range(rows)]
+    held = {"a": rng.normal(size=rows), "pop": rng.choice(list("XY"), rows), "b": rng.normal(size=rows)}
+    return pd.DataFrame(held | {"age": rng.integers(9, 99, rows)}, index=names)
+
+
+def test_covariates_of_a_frame_come_along(tmp_path):
+    first, more = people(6, 1), people(4, 2)
+    ingest(first, tmp_path / "a.zarr", covariates=("pop", "age"))
+    data = append(tmp_path / "a.zarr", more)
+    np.testing.assert_array_equal(values(data), np.concatenate([f[["a", "b"]] for f in (first, more)]))
+    assert labels(data, "row") == [*first.index, *more.index]
+    for name in ("pop", "age"):
+        assert [str(value) for value in labels(data, name)] == [
+            str(v) for f in (first, more) for v in f[name]
+        ]
+
+
+def test_covariates_that_are_lacking_are_named(tmp_path):
+    ingest(people(6, 1), tmp_path / "a.zarr", covariates=("pop", "age"))
+    with pytest.raises(InputError, match=r"a\.zarr: its rows have age, .*, or row_coords={'age': ...}"):
+        append(tmp_path / "a.zarr", people(4, 2).drop(columns="age"))
+    data = append(tmp_path / "a.zarr", people(4, 2).drop(columns="age"), {"age": [1, 2, 3, 4]})
+    assert labels(data, "age")[-4:] == [1, 2, 3, 4]

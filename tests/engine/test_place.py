@@ -81,3 +81,21 @@ def test_plan_is_that_of_one_process():
         Place(4, memory=1 << 30).plan(LARGE, 10, 2).state
         == 2 * Place(4, memory=1 << 30).plan(LARGE, 10).state
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"memory": "1GB"}, "memory is '1GB': expected a whole number"),
+        ({"workers": "2"}, "workers is '2'"),
+        ({"workers": 1.5}, "workers is 1.5"),
+        ({"cache": 1e6}, "cache is 1000000.0"),
+    ],
+)
+def test_sizes_are_whole_numbers(given, said):
+    with pytest.raises(UsageError, match=said):
+        place_for(SMALL, kept=True, **given)
+
+
+def test_whole_numbers_of_numpy_will_do():
+    assert place_for(SMALL, kept=True, workers=np.int64(2)).workers == 2

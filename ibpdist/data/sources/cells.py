@@ -98,4 +98,7 @@ def _why_not(cell: str, delimiter: str) -> str:
     for other, word in DELIMITERS.items():
         if other != delimiter and other in cell:
             return f"is not a number but holds a {word}: is that the delimiter?"
-    return "is not a number: expected a number, or an empty cell, NA or NaN where it is missing"
+    return (
+        "is not a number: expected a number, or an empty cell, NA or NaN where it is missing "
+        "(a column of words can be a covariate)"
+    )
