@@ -276,7 +276,8 @@ def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
         raise InputError(reason, file=spec.data if data is None else name_of(data))
     if isinstance(split, HeldRows):
         rows = split.test(source)
-        return rows, columns_visible("even", rows.columns)
+        even = columns_visible("even", rows.columns)
+        return rows, replace(even, words=f"rows held out from the fit ({describe(split)}), {even.words}")
 
     def cells(chunk: Chunk) -> tuple[Mask, Mask]:
         visible = _observed(seen.read(chunk.index))

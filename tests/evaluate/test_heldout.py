@@ -304,7 +304,9 @@ def test_rows_held_out_from_the_fit_are_scored_as_new_rows(tmp_path):
     split = as_split(recipe)
     assert result["rows"].sizes["row"] == split.train(store).rows < 300
     found = evaluate(result, store, visible="fitted")
-    assert found.attrs["protocol"].startswith("even columns")
+    assert found.attrs["protocol"].startswith(
+        "rows held out from the fit (rows:share=0.2,seed=3), even columns"
+    )
     assert found.sizes["row"] == split.test(store).rows
     expected = evaluate(result, split.test(store))
     np.testing.assert_array_equal(found.row_score, expected.row_score)
