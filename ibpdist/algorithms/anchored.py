@@ -21,6 +21,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist import words
 from ibpdist.algorithms._base import Known, Trace
 from ibpdist.algorithms.anchors import (
     NOBODY,
@@ -307,12 +308,12 @@ class Anchored:
             return
         groups, columns = len(params.now.observation.spectrum), params.now.observation.noise.size
         numbers = 2 if self.model.weights.keeps else 1
-        state = 4 * numbers * float(params.now.rows) * features / 2**20
-        each = 8 * features * (groups * features + columns) / 2**20
+        state = 4 * numbers * int(params.now.rows) * features
+        each = 8 * features * (groups * features + columns)
         raise UsageError(
             f"the sampler has come to {features} features, more than most={self.most}: the state of all rows "
-            f"would take {state:.0f} MB and the sums of a task {each:.0f} MB; allow more with most=..., or "
-            "expect fewer with a smaller mass or a larger noise"
+            f"would take {words.size(state)} and the sums of a task {words.size(each)}; allow more with "
+            "most=..., or expect fewer with a smaller mass or a larger noise"
         )
 
     def score(self, params: AnchoredParams) -> Trace:

@@ -129,20 +129,13 @@ class Gaussian:
         return replace(params, **facts)
 
     def met(self, params: GaussianParams, chunk: Chunk) -> Iterator[tuple[Chunk, GaussianParams]]:
-        """Rows of other data, where other columns may be missing together, with the parameters for them:
-        as many rows at once as have few enough groups of columns."""
+        """Rows of other data, where other columns may be missing together, with the parameters for them."""
         if chunk.observed is None or params.latent:
             yield chunk, params
             return
-        group, parent = refined(params.group, missing_rows(chunk))
-        each = params.basis[0].nbytes
-        if chunk.rows == 1 or len(parent) * each <= max(EXACT_BYTES, 2 * params.basis.nbytes):
-            known = {"basis": params.basis[parent], "spectrum": params.spectrum[parent]}
-            yield chunk, replace(params, group=group, **known)
-        else:
-            half = chunk.rows // 2
-            yield from self.met(params, chunk.part(0, half))
-            yield from self.met(params, chunk.part(half, chunk.rows))
+        most = max(EXACT_BYTES, 2 * params.basis.nbytes) // max(params.basis[0].nbytes, 1)
+        for part, group, old in refined(chunk, params.group, most):
+            yield part, replace(params, group=group, basis=params.basis[old], spectrum=params.spectrum[old])
 
     def isotropic(self) -> Gaussian:
         """The same with one noise for all columns, as there is in units of the noise."""
@@ -292,7 +285,7 @@ class Gaussian:
         terms = {"dictionary": float(params.entropy - 0.5 * prior.sum())}
         if isinstance(self.noise, str):
             learned = params.noise if self.noise == "column" else params.noise[:1]
-            terms["noise"] = _log_prior(learned, self._weak(params))
+            terms["noise"] = variances.log_prior(learned, self._weak(params))
         if isinstance(self.scale, str):
             terms["scale"] = self._scale_prior(params)
         return terms
@@ -302,7 +295,7 @@ class Gaussian:
         if not isinstance(self.scale, str):
             return float(self.scale)
         none = np.zeros(1)
-        shared = params.scale if params.scale.size else _draw_inverse_gamma(none, none, params.unit, rng)
+        shared = params.scale if params.scale.size else variances.drawn(none, none, params.unit, rng)
         return float(shared[0])
 
     def additive(self, params: GaussianParams) -> bool:
@@ -364,9 +357,9 @@ class Gaussian:
     def _scale_prior(self, params: GaussianParams) -> float:
         """Of a scale for each feature the density of its log, normalised: their number may change."""
         if self.scale == "one":
-            return _log_prior(params.scale[:1], float(params.unit))
+            return variances.log_prior(params.scale[:1], float(params.unit))
         at = RELEVANT * float(params.unit)
-        return _log_prior(params.scale / at, 1.0)
+        return variances.log_prior(params.scale / at, 1.0)
 
     def _draw_variances(
         self, params: GaussianParams, sums: GaussianSums, rng: np.random.Generator
@@ -378,7 +371,7 @@ class Gaussian:
             misfit, cells = dictionary.residual(params, sums), params.cells
             if self.noise == "one":
                 misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
-            drawn = _draw_inverse_gamma(cells, misfit, self._weak(params), rng)
+            drawn = variances.drawn(cells, misfit, self._weak(params), rng)
             params = replace(params, noise=np.broadcast_to(drawn, params.noise.shape).copy())
         if isinstance(self.scale, str):
             drawn = self._draw_scales(params, rng)
@@ -390,9 +383,9 @@ class Gaussian:
         second, size = (params.mean**2).sum(axis=1), float(params.noise.size)
         if self.scale == "feature":
             at = RELEVANT * float(params.unit)
-            return _draw_inverse_gamma(np.full(second.size, size), second, at, rng)
+            return variances.drawn(np.full(second.size, size), second, at, rng)
         all_of_it = np.asarray([size * second.size])
-        return _draw_inverse_gamma(all_of_it, second.sum(keepdims=True), float(params.unit), rng)
+        return variances.drawn(all_of_it, second.sum(keepdims=True), float(params.unit), rng)
 
 
 def _choice(name: str, value: object, words: tuple[str, ...], *, number: bool) -> None:
@@ -403,14 +396,3 @@ def _choice(name: str, value: object, words: tuple[str, ...], *, number: bool) -
         return
     expected = ", ".join(words) + (" or a number greater than 0" if number else "")
     raise UsageError(f"{name}: {value!r}: expected {expected}")
-
-
-def _log_prior(value: Float, at: float | Float) -> float:
-    """PSEUDO cells of variance `at` (one, or one for each value): log density of log v, plus a constant."""
-    return float(-0.5 * PSEUDO * (np.log(value) + at / value).sum())
-
-
-def _draw_inverse_gamma(cells: Float, squares: Float, at: float | Float, rng: np.random.Generator) -> Float:
-    """A variance given `cells` squared deviations that sum to `squares`, and the pseudo cells."""
-    half = 0.5 * (squares + PSEUDO * at)
-    return np.asarray(half / rng.gamma(0.5 * (cells + PSEUDO)), dtype=np.float64)

@@ -8,6 +8,7 @@ Gamma a run, and the Gram matrix of a group is the sum over the runs that observ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,11 +43,17 @@ def column_groups(missing: NDArray[np.uint64]) -> Index:
     return np.argsort(np.argsort(first))[group]
 
 
-def refined(group: Index, missing: NDArray[np.uint64]) -> tuple[Index, Index]:
-    """Groups (column) whose columns are missing in the same rows as well, and the old group of each."""
-    pairs = np.stack([group.astype(np.uint64), missing])
+def refined(chunk: Chunk, group: Index, most: int) -> Iterator[tuple[Chunk, Index, Index]]:
+    """Groups (column) whose columns are missing in the same rows of a chunk as well, with the old group of
+    each; of so few of its rows at a time that there are at most `most`, or of one row."""
+    pairs = np.stack([group.astype(np.uint64), missing_rows(chunk)])
     _, first, new = np.unique(pairs, axis=1, return_index=True, return_inverse=True)
-    return np.asarray(new, np.intp).reshape(-1), group[first]
+    if len(first) <= most or chunk.rows == 1:
+        yield chunk, np.asarray(new, np.intp).reshape(-1), group[first]
+        return
+    half = chunk.rows // 2
+    for rows in ((0, half), (half, chunk.rows)):
+        yield from refined(chunk.part(*rows), group, most)
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,17 @@ def fit(
     return np.broadcast_to(level, noise.shape).copy(), scale / started
 
 
+def log_prior(value: Float, at: float | Float) -> float:
+    """PSEUDO cells of variance `at` (one, or one for each value): log density of log v, plus a constant."""
+    return float(-0.5 * PSEUDO * (np.log(value) + at / value).sum())
+
+
+def drawn(cells: Float, squares: Float, at: float | Float, rng: np.random.Generator) -> Float:
+    """A variance given `cells` squared deviations that sum to `squares`, and the pseudo cells."""
+    half = 0.5 * (squares + PSEUDO * at)
+    return np.asarray(half / rng.gamma(0.5 * (cells + PSEUDO)), dtype=np.float64)
+
+
 def _noise(groups: Sequence[Levels], level: Float, data: Evidence, one: bool) -> Float:
     if one:
         misfit = np.maximum(data.squares.sum() - sum(g.explained(level) for g in groups), 0.0)

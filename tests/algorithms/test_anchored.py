@@ -431,7 +431,8 @@ def test_settings_that_are_refused(name):
 
 def test_more_features_than_allowed_are_refused_with_the_memory():
     x, _ = problem(1, 60, 6)
-    with pytest.raises(UsageError, match=r"come to \d+ features, more than most=1: .* MB .* most=\.\.\."):
+    said = r"come to \d+ features, more than most=1: .* would take \d+ bytes and .* \d+ bytes; .* most=\.\.\."
+    with pytest.raises(UsageError, match=said):
         fit(sampler(most=1, births=500), chunked(5 * x), 200)
 
 

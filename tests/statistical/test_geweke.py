@@ -112,9 +112,9 @@ def factorised_dictionary(monkeypatch):
 
 def shape_off(monkeypatch):
     """Variances with half a shape too many."""
-    right = gaussian._draw_inverse_gamma
+    right = variances.drawn
     monkeypatch.setattr(
-        gaussian, "_draw_inverse_gamma", lambda cells, squares, at, rng: right(cells + 1, squares, at, rng)
+        variances, "drawn", lambda cells, squares, at, rng: right(cells + 1, squares, at, rng)
     )
 
 
