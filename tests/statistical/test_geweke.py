@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ibpdist.kernels import respond
-from ibpdist.observations import dictionary, gaussian
+from ibpdist.observations import dictionary, gaussian, variances
 from ibpdist.priors import _mass, beta_bernoulli
 from ibpdist.weights.normal import Normal
 from tests.support.geweke import Joint, scores
