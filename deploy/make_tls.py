@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import errno
+import fcntl
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 ROLES = ("scheduler", "worker", "client")
+MADE = {"ca.pem", "dask.yaml.partial", *(f"{role}{end}.pem" for role in ROLES for end in ("", "-key"))}
+"""What a folder may hold that is not complete: it was left by a maker that was killed."""
+MOST_DAYS = 36_500
 EARLIER = datetime.timedelta(hours=1)
 """A certificate is valid from a little before it was made: clocks differ."""
 
@@ -33,8 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", metavar="DIR", type=Path, help="the folder to make")
     parser.add_argument("--days", type=int, default=365, help="how long they are valid (365)")
     options = parser.parse_args(arguments)
-    if options.days < 1:
-        parser.error(f"--days is {options.days}: expected 1 or more")
+    if not 1 <= options.days <= MOST_DAYS:
+        parser.error(f"--days is {options.days}: expected 1 to {MOST_DAYS}")
     try:
         make(options.folder, options.days)
     except OSError as error:
@@ -45,16 +51,39 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make(folder: Path, days: int = 365) -> None:
-    """Fill a new or empty folder. `dask.yaml` comes last: a folder that has it is complete."""
+    """Fill a folder that is new, empty, or was left half made. `dask.yaml` comes last and whole: a folder
+    that has it is complete."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if any(folder.iterdir()):
+    with _alone(folder):
+        _empty(folder)
+        key = ec.generate_private_key(ec.SECP256R1())
+        authority = _authority(key, days)
+        _write(folder / "ca.pem", authority.public_bytes(serialization.Encoding.PEM))
+        for role in ROLES:
+            _role(folder, role, authority, key, days)
+        written = folder / "dask.yaml.partial"
+        _write(written, yaml.safe_dump(config(folder.absolute()), sort_keys=False).encode())
+        written.rename(folder / "dask.yaml")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One maker at a time; the lock of one that is killed is released."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _empty(folder: Path) -> None:
+    """Remove what a killed maker left; anything else is kept and refused."""
+    found = list(folder.iterdir())
+    if any(file.name not in MADE for file in found):
         raise FileExistsError(errno.EEXIST, "holds something already; remove it or choose another folder")
-    key = ec.generate_private_key(ec.SECP256R1())
-    authority = _authority(key, days)
-    _write(folder / "ca.pem", authority.public_bytes(serialization.Encoding.PEM))
-    for role in ROLES:
-        _role(folder, role, authority, key, days)
-    _write(folder / "dask.yaml", yaml.safe_dump(config(folder.absolute()), sort_keys=False).encode())
+    for file in found:
+        file.unlink()
 
 
 def config(folder: Path) -> dict[str, Any]:

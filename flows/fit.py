@@ -79,6 +79,12 @@ def _refuse_other(store: str, run: str, settings: dict[str, Any], asked: dict[st
     named = {"truncation" if name == "K" else name: value for name, value in asked.items()}
     ours = FitSpec.make(data=str(Path(store).absolute()), set=settings, **named).model_dump()
     theirs = FitSpec.read(Path(run) / "spec.yaml").model_dump()
-    other = [f"{name} {theirs[name]!r}" for name in ours if ours[name] != theirs[name]]
+    known = theirs | {"data": ours["data"]} if _same_place(ours["data"], theirs["data"]) else theirs
+    other = [f"{name} {known[name]!r}" for name in ours if ours[name] != known[name]]
     if other:
         raise OutputInUse(f"{run}: holds a fit with {', '.join(other)}; choose another run")
+
+
+def _same_place(ours: str, theirs: str) -> bool:
+    """Whether two spellings are those of one dataset; data in memory lie nowhere."""
+    return Path(theirs).is_absolute() and Path(ours).resolve() == Path(theirs).resolve()

@@ -31,7 +31,7 @@ OPEN = [StateType.RUNNING, StateType.CANCELLING]
 @contextmanager
 def owned(run: str) -> Iterator[None]:
     """Hold `RUN.flow` for as long as a flow works on a run; a second flow exits with OutputInUse."""
-    path = Path(run).absolute()
+    path = Path(run).resolve()
     file = path.with_name(f"{path.name}.flow")
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -76,7 +76,7 @@ def _others(client: Any, run: Path, ours: FlowRun) -> list[FlowRun]:
 
 def _is_on(flow_run: FlowRun, run: Path) -> bool:
     named = flow_run.parameters.get("run")
-    return isinstance(named, str) and Path(named).absolute() == run
+    return isinstance(named, str) and Path(named).resolve() == run
 
 
 def _open_tasks(client: Any, flow_run: FlowRun) -> list[Any]:

@@ -13,6 +13,7 @@ from prefect.context import FlowRunContext
 from prefect.settings import get_current_settings
 from pydantic import BaseModel, ConfigDict, Field
 
+from flows.server import quiet_console, refuse_unreachable
 from ibpdist.errors import ClusterLost
 
 P = ParamSpec("P")
@@ -86,5 +87,9 @@ def perform(call: Task[P, R], *args: P.args, **options: P.kwargs) -> R:
 
 def launch(flow: Flow[..., R], parameters: Mapping[str, Any]) -> R:
     """Run a flow on the server that Prefect is set to use; without one its body only."""
-    body: Callable[..., R] = flow if get_current_settings().api.url else flow.fn
+    body: Callable[..., R] = flow.fn
+    if url := get_current_settings().api.url:
+        refuse_unreachable(url)
+        quiet_console()
+        body = flow
     return body(**parameters)

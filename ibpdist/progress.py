@@ -39,13 +39,18 @@ class Running:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a campaign is: fits that ended, of all; those that run; the most seconds that are left."""
+    """Where a campaign is: fits that ended, of all; those that run; the most seconds that steps still take.
+
+    With `to_score` fits are scored when all have ended; `scoring` is which of how many is scored now.
+    """
 
     ended: int
     fits: int
     failed: int
     running: Sequence[Running] = ()
     left: float | None = None
+    to_score: bool = False
+    scoring: tuple[int, int] | None = None
 
 
 Count = Callable[[int, int | None], None]
@@ -78,13 +83,18 @@ def counting(title: str, unit: str = "rows", *, quiet: bool = False) -> Iterator
 
 @contextmanager
 def stepping(
-    title: str, steps: int | None = None, *, quiet: bool = False, verbose: bool = False
+    title: str,
+    steps: int | None = None,
+    *,
+    names: Sequence[str] = (),
+    quiet: bool = False,
+    verbose: bool = False,
 ) -> Iterator[Step]:
     """Progress of a fit of at most `steps` steps, if that is known; `verbose` prints every step as a line.
 
-    Steps that begin again are another start.
+    Steps that begin again are another start, or of several fits, whose `names` are given, the next one.
     """
-    named = _Starts(title)
+    named = _Starts(title, names)
     if quiet:
         yield lambda now: None
     elif verbose or not sys.stderr.isatty():
@@ -113,16 +123,17 @@ def sweeping(title: str, *, quiet: bool = False, verbose: bool = False) -> Itera
 
 
 class _Clock:
-    """Whether it is time to say something again: some seconds have passed, or the count has changed."""
+    """Whether it is time to say something again: some seconds have passed, or fits have ended, or scores
+    are begun."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self.last, self.count = seconds, -math.inf, -1
+        self.seconds, self.last, self.known = seconds, -math.inf, (-1, False)
 
-    def due(self, count: int) -> bool:
-        now = time.monotonic()
-        if count == self.count and now - self.last < self.seconds:
+    def due(self, now: Standing) -> bool:
+        clock, known = time.monotonic(), (now.ended, now.scoring is not None)
+        if known == self.known and clock - self.last < self.seconds:
             return False
-        self.last, self.count = now, count
+        self.last, self.known = clock, known
         return True
 
 
@@ -131,7 +142,7 @@ class _SweepLines:
         self.title, self.verbose, self.clock = title, verbose, _Clock(SECONDS_BETWEEN_LINES)
 
     def __call__(self, now: Standing) -> None:
-        if self.verbose or self.clock.due(now.ended):
+        if self.verbose or self.clock.due(now):
             for line in standing(self.title, now, None if self.verbose else 0):
                 _say(line)
 
@@ -143,7 +154,7 @@ class _SweepPicture:
     def __call__(self, now: Standing) -> None:
         from rich.text import Text
 
-        if self.clock.due(now.ended):
+        if self.clock.due(now):
             lines = standing(self.title, now, width=self.live.console.width)
             self.live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
 
@@ -159,7 +170,12 @@ def standing(title: str, now: Standing, most: int | None = SHOWN, width: int | N
     if shown and len(now.running) > len(shown):
         yield f"  and {len(now.running) - len(shown)} more"
     failed = f", {now.failed} failed" if now.failed else ""
-    left = f", at most {duration(now.left)} left" if now.left is not None else ""
+    if now.scoring is not None:
+        number, of = now.scoring
+        yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, scoring {number} of {of} fits"
+        return
+    some = "of steps left, then scores" if now.to_score else "left"
+    left = f", at most {duration(now.left)} {some}" if now.left is not None else ""
     yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}"
 
 
@@ -188,14 +204,16 @@ class _CountLines:
 
 
 class _Starts:
-    """The title of a fit, with the number of its start from the second on."""
+    """The title of a fit, with its name if it has one, else with the number of its start but the first."""
 
-    def __init__(self, title: str) -> None:
-        self.title, self.start, self.last = title, 1, 0
+    def __init__(self, title: str, names: Sequence[str]) -> None:
+        self.title, self.names, self.start, self.last = title, names, 1, 0
 
     def at(self, step: int) -> str:
         self.start += step <= self.last
         self.last = step
+        if self.start <= len(self.names):
+            return f"{self.title}, {self.names[self.start - 1]}"
         return self.title if self.start == 1 else f"{self.title}, start {self.start}"
 
 

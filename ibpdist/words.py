@@ -1,6 +1,8 @@
-"""Numbers in sentences."""
+"""Numbers and commands in sentences."""
 
 from __future__ import annotations
+
+import shlex
 
 OVERWRITE = "pass --overwrite (in Python: overwrite=True)"
 
@@ -25,3 +27,8 @@ def duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     hours, rest = divmod(minutes, 60)
     return f"{minutes} min" if minutes < 90 else f"{hours} h {rest} min"
+
+
+def command(*words: object) -> str:
+    """A command of ibpdist as it can be pasted, whatever characters its paths have."""
+    return shlex.join(["ibpdist", *map(str, words)])

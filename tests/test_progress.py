@@ -116,6 +116,20 @@ def test_steps_that_begin_again_are_another_start(
     ]
 
 
+def test_fits_with_names_are_told_apart_by_them(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stepping("choose", 9, names=("fa-vi-infinite", "fa-vi-dense"), verbose=True) as tell:
+        for step in (1, 2, 1, 1):
+            tell(Now(step))
+    assert [line.partition(" of")[0] for line in capsys.readouterr().err.splitlines()] == [
+        "choose, fa-vi-infinite: step 1",
+        "choose, fa-vi-infinite: step 2",
+        "choose, fa-vi-dense: step 1",
+        "choose, start 3: step 1",
+    ]
+
+
 def test_quiet_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = as_terminal(monkeypatch)
     with counting("ingest", quiet=True) as count, stepping("fit", 5, quiet=True) as step:

@@ -9,6 +9,7 @@ import click
 
 from ibpdist.cli._options import COUNT, SEED, given, memory, settings, talk, where
 from ibpdist.progress import stepping
+from ibpdist.words import command
 
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
@@ -43,13 +44,15 @@ def choose(
     from the other half; the better one is named. Rows of other datasets are not looked at. With
     --quiet only the name is printed.
     """
+    from ibpdist.evaluate.choose import SYSTEMS
     from ibpdist.evaluate.choose import choose as choose_
 
-    asked = given(systems=systems or None, **options)
-    with stepping("choose", options["steps"], quiet=quiet, verbose=verbose) as progress:
-        choice = choose_(store, progress=progress, **asked, **settings)
+    asked, names = given(**options), systems or SYSTEMS
+    with stepping("choose", options["steps"], names=names, quiet=quiet, verbose=verbose) as progress:
+        choice = choose_(store, systems=names, progress=progress, **asked, **settings)
     if quiet:
         click.echo(choice.system)
         return
     click.echo(choice)
-    click.echo(f"fit it to all rows: ibpdist fit {store} RUN --system {choice.system} -K {options['K']}")
+    way = command("fit", store, "RUN", "--system", choice.system, "-K", options["K"])
+    click.echo(f"fit it to all rows: {way}")

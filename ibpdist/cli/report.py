@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from ibpdist.cli._options import overwrite
+
 PATH = click.Path(path_type=Path)
 
 
@@ -24,11 +26,13 @@ def _size(ctx: click.Context, option: click.Parameter, text: str | None) -> tupl
 @click.argument("run", type=PATH)
 @click.option("--output", metavar="FILE", type=PATH, help="Where to write it; RUN/report.html otherwise.")
 @click.option("--image", metavar="HxW", callback=_size, help="Draw features as images of this size.")
-def report(run: Path, output: Path | None, image: tuple[int, int] | None) -> None:
+@overwrite
+def report(run: Path, output: Path | None, image: tuple[int, int] | None, overwrite: bool) -> None:
     """Write the report of a fit or a campaign: one page of HTML.
 
-    RUN is a finished fit or campaign. The page needs no network and no other file.
+    RUN is a finished fit or campaign. The page needs no network and no other file. A report that
+    is there is written anew; any other file only with --overwrite.
     """
     from ibpdist.report.page import report as report_
 
-    click.echo(report_(run, output, image=image))
+    click.echo(report_(run, output, image=image, overwrite=overwrite))

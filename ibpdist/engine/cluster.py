@@ -27,6 +27,7 @@ from ibpdist.engine.threads import kernels
 from ibpdist.engine.tls import security
 from ibpdist.engine.watch import Patience, Watch
 from ibpdist.errors import ClusterLost, StorageError, UsageError
+from ibpdist.words import command
 
 log = logging.getLogger("ibpdist")
 _local_cluster: Any = LocalCluster  # neither class has types for all that is used here
@@ -89,7 +90,8 @@ class Cluster:
         try:
             found = self._reports(str(probe))
         except TimeoutError:
-            raise ClusterLost(f"the workers do not answer; go on with: ibpdist resume {run}") from None
+            way = command("resume", run)
+            raise ClusterLost(f"the workers do not answer; go on with: {way}") from None
         finally:
             probe.unlink(missing_ok=True)
         _refuse_blind(run, found, word)

@@ -26,6 +26,7 @@ from ibpdist.engine.remote import call, forget
 from ibpdist.engine.watch import Watch
 from ibpdist.errors import ClusterLost
 from ibpdist.runs.history import RunHistory
+from ibpdist.words import command
 
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
@@ -114,7 +115,8 @@ class DaskEngine:
         return self.client.submit(call, *self._common, task, *arguments, key=key, pure=False, **hint)
 
     def lost(self, cause: str) -> ClusterLost:
-        return ClusterLost(f"{cause}; nothing that was saved is lost, go on with: ibpdist resume {self.run}")
+        way = command("resume", self.run)
+        return ClusterLost(f"{cause}; nothing that was saved is lost, go on with: {way}")
 
 
 class Flight:

@@ -9,6 +9,8 @@ import numpy as np
 
 NAMED = 6
 """Features, and pairs of them, that are named one by one."""
+ROUND_OFF = 1e-9
+"""Objectives that differ by a smaller share are the same."""
 
 
 def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
@@ -33,8 +35,9 @@ def used_up(truncation: int) -> str:
 
 def _constant(which: Any) -> Iterator[str]:
     if len(which):
-        verb = "is in every row: a constant" if len(which) == 1 else "are in every row: constants"
-        yield f"{listed(which)} {verb}, which explains the mean of the data and none of its variance"
+        one = "is in every row: a constant, which explains"
+        verb = one if len(which) == 1 else "are in every row: constants, which explain"
+        yield f"{listed(which)} {verb} the mean of the data and none of its variance"
 
 
 def _idle(which: Any) -> Iterator[str]:
@@ -82,3 +85,8 @@ def listed(which: Any) -> str:
     if len(names) == 1:
         return f"feature {names[0]}"
     return f"features {', '.join(names[:-1])} and {names[-1]}"
+
+
+def agree(objectives: Any) -> bool:
+    """Whether objectives differ by no more than round-off."""
+    return bool(np.ptp(objectives) <= ROUND_OFF * np.abs(objectives).max() < np.inf)

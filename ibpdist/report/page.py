@@ -6,31 +6,31 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ibpdist.errors import StorageError
 from ibpdist.report.html import portraits
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Html, join, tag
 from ibpdist.report.html.sections import SECTIONS, answer
 from ibpdist.report.html.sections._base import Section
-
-NAME = "report.html"
+from ibpdist.report.place import GENERATOR, folder_of, place
 
 
 def report(
-    run: str | Path, output: str | Path | None = None, *, image: tuple[int, int] | None = None
+    run: str | Path,
+    output: str | Path | None = None,
+    *,
+    image: tuple[int, int] | None = None,
+    overwrite: bool = False,
 ) -> Path:
     """Write the page of a finished run or campaign, RUN/report.html unless `output` is given; its path.
 
     image: (height, width) of the images that rows are. Without it a square number of columns that
     have no labels is taken for an image.
+    overwrite: replace a file that is no page of a report; a page is replaced without it.
     """
     from ibpdist.runs.records import replace_file
 
-    facts = read(Path(run), image)
-    path = Path(run) / NAME if output is None else Path(output)
-    if path.is_dir():
-        raise StorageError(f"{path}: is a directory; name the file to write, such as {NAME}")
-    replace_file(path, [page(facts).encode("utf-8")])
+    path = place(Path(run), None if output is None else Path(output), overwrite)
+    replace_file(path, [page(read(Path(run), image)).encode("utf-8")])
     return path
 
 
@@ -80,6 +80,7 @@ def _meta(facts: Facts, name: str) -> Html:
     return tag(
         "head",
         tag("meta", charset="utf-8"),
+        tag("meta", name="generator", content=GENERATOR),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
@@ -115,6 +116,6 @@ def _logs(run: Path) -> list[list[Any]]:
     """Events of each start."""
     from ibpdist.runs.events import read as events
 
-    folder = run.parent if run.name == "result.zarr" else run
+    folder = folder_of(run)
     starts = sorted(folder.glob("restarts/*/events.jsonl")) or [folder / "events.jsonl"]
     return [found for path in starts if (found := events(path))]

@@ -119,5 +119,7 @@ def _percent(share: float) -> str:
 
 
 def _restarts(objectives: Any) -> str:
+    if diagnosis.agree(objectives):
+        return f"{objectives.size}; they agree: all have come to the same objective"
     best = int(np.argmax(objectives))
     return f"{objectives.size}; the best is {best}, {np.ptp(objectives):.6g} above the worst"

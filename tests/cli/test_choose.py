@@ -34,7 +34,11 @@ def test_it_says_what_the_library_says(store: Path) -> None:
     assert first == str(choice)
     assert second == f"fit it to all rows: ibpdist fit {store} RUN --system {choice.system} -K 5"
     assert choice.system == "fa-vi-infinite"
-    assert "choose" in said.stderr, "progress is told on the other stream"
+    for name in ("fa-vi-infinite", "fa-vi-dense"):
+        assert f"choose, {name}: step 1 of at most 40, " in said.stderr, (
+            "progress is told on the other stream"
+        )
+    assert "start 2" not in said.stderr
 
 
 def test_quiet_is_the_name_alone(store: Path) -> None:

@@ -1,12 +1,13 @@
 """Certificates made by one command: who may read them, what they are for, and what is refused."""
 
+import runpy
 import stat
 import subprocess
 
 import pytest
 import yaml
 
-from tests.support.tls import make_tls
+from tests.support.tls import MAKE, make_tls
 
 ROLES = ("scheduler", "worker", "client")
 FILES = {"ca.pem", "dask.yaml", *(f"{role}{end}.pem" for role in ROLES for end in ("", "-key"))}
@@ -90,8 +91,60 @@ def test_a_place_that_cannot_be_made(tmp_path):
     assert (done.returncode, done.stderr) == (4, f"make_tls.py: {tmp_path}/file/tls: Not a directory\n")
 
 
-def test_no_days(tmp_path):
-    done = make_tls(tmp_path / "tls", "--days", 0)
+@pytest.mark.parametrize("days", [-1, 0, 36_501, 100_000_000, 10**30])
+def test_days_that_no_certificate_has(tmp_path, days):
+    done = make_tls(tmp_path / "tls", "--days", days)
     assert done.returncode == 2
-    assert done.stderr.endswith("--days is 0: expected 1 or more\n")
+    assert done.stderr.endswith(f"--days is {days}: expected 1 to 36500\n")
     assert not (tmp_path / "tls").exists()
+
+
+def test_the_longest_time(tmp_path):
+    assert make_tls(tmp_path / "tls", "--days", 36_500).returncode == 0
+
+
+@pytest.mark.parametrize("last", ["ca.pem", "worker-key.pem", "dask.yaml.partial"])
+def test_what_was_left_half_made_is_made_anew(folder, tmp_path, last):
+    half = tmp_path / "half"
+    half.mkdir()
+    for name in ("ca.pem", "scheduler.pem", last):
+        (half / name).write_text("hal")
+    assert make_tls(half).returncode == 0
+    assert {file.name for file in half.iterdir()} == FILES
+    arguments = ["-CAfile", half / "ca.pem", half / "worker.pem"]
+    assert openssl("verify", *arguments).returncode == 0
+
+
+def test_a_maker_that_is_killed_at_any_file_leaves_what_the_next_one_completes(tmp_path, monkeypatch):
+    """It stops at each of its files in turn, the last one being half written."""
+    module = runpy.run_path(str(MAKE))
+    make, write = module["make"], module["_write"]
+    for stops in range(8):
+        left = []
+
+        def killed(path, content, left=left, stops=stops):
+            if len(left) == stops:
+                path.write_bytes(content[: len(content) // 2])
+                raise KeyboardInterrupt
+            left.append(path)
+            write(path, content)
+
+        half = tmp_path / f"half-{stops}"
+        monkeypatch.setitem(make.__globals__, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            make(half)
+        assert not (half / "dask.yaml").exists()
+        monkeypatch.setitem(make.__globals__, "_write", write)
+        make(half)
+        assert {file.name for file in half.iterdir()} == FILES
+
+
+def test_a_file_of_somebody_else_among_the_left_ones_is_kept(tmp_path):
+    for name in ("ca.pem", "notes.txt"):
+        (tmp_path / name).write_text("mine")
+    done = make_tls(tmp_path)
+    assert (done.returncode, "holds something already" in done.stderr) == (4, True)
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
+        "ca.pem": "mine",
+        "notes.txt": "mine",
+    }

@@ -120,6 +120,19 @@ def test_a_run_of_another_fit_is_refused(stores, tmp_path, change, said):
         fit.fn(stores[0], run, **(FIT | change))
 
 
+def test_a_dataset_is_the_same_however_it_is_spelt(stores, tmp_path, monkeypatch):
+    run, store = str(tmp_path / "run"), Path(stores[0])
+    monkeypatch.chdir(store.parent)
+    fit.fn(store.name, run, **FIT)
+    (tmp_path / "link.zarr").symlink_to(store)
+    before = kinds(run)
+    for spelt in (f"../{store.parent.name}/{store.name}", str(tmp_path / "link.zarr"), f"./{store.name}"):
+        assert fit.fn(spelt, run, **FIT) == run
+    assert kinds(run) == before
+    with pytest.raises(OutputInUse, match=f"holds a fit with data '{store}'"):
+        fit.fn(stores[1], run, **FIT)
+
+
 def test_a_score_is_made_once(stores, tmp_path, capsys):
     run = str(tmp_path / "run")
     fit.fn(stores[0], run, **FIT, holdout=0.3)

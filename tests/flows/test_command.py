@@ -34,10 +34,10 @@ def folder(tmp_path):
     return tmp_path
 
 
-def start(folder, *arguments):
+def start(folder, *arguments, **variables):
     return subprocess.Popen(
         [sys.executable, "-m", "flows.campaign", *map(str, arguments)],
-        env=quiet_environment(folder / "prefect"),
+        env=quiet_environment(folder / "prefect", **variables),
         cwd=HERE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -98,6 +98,22 @@ def test_failures_are_one_line_and_an_exit_code(folder, change, arguments, code,
     assert err.count("\n") == 1
     assert err.startswith("ibpdist: ")
     assert said in err
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "said"),
+    [
+        ("notaurl", 2, "PREFECT_API_URL is 'notaurl': expected an address"),
+        ("http://127.0.0.1:9/api", 5, "no Prefect server can be reached at http://127.0.0.1:9/api"),
+    ],
+)
+def test_a_server_that_is_not_there_is_one_line_and_an_exit_code(folder, url, code, said):
+    process = start(folder, folder / "night.yaml", folder / "run", PREFECT_API_URL=url)
+    out, err = process.communicate(timeout=200)
+    assert (process.returncode, out, err.count("\n")) == (code, "", 1)
+    assert err.startswith(f"ibpdist: {said}")
+    assert "unset PREFECT_API_URL" in err
+    assert not (folder / "run").exists()
 
 
 def test_a_fresh_interpreter_imports_it_with_versions_that_work():

@@ -8,7 +8,7 @@ import pytest
 
 from flows import progress
 from flows.progress import in_words, minutely, stepping, sweeping
-from ibpdist.campaigns import Running, Standing
+from ibpdist.progress import Running, Standing
 
 RUNNING = Running("lg, K = 20, restart 3", step=7, limit=50, objective=-1234.5678, active=6)
 

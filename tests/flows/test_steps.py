@@ -110,5 +110,8 @@ def test_a_flow_needs_a_server_to_be_one(monkeypatch, url, through):
         def __call__(self, a):
             return "flow", a
 
+    asked = []
     monkeypatch.setattr(steps, "get_current_settings", lambda: Api)
+    monkeypatch.setattr(steps, "refuse_unreachable", asked.append)
     assert launch(Flow(), {"a": 1}) == (through, 1)
+    assert asked == ([url] if url else [])

@@ -36,6 +36,11 @@ def test_a_constant() -> None:
     assert line.startswith("feature 0 is in every row: a constant, which explains the mean")
 
 
+def test_constants() -> None:
+    (line,) = said(constant=[0, 1, 4])
+    assert line.startswith("features 0, 1 and 4 are in every row: constants, which explain the mean of the ")
+
+
 def test_features_that_are_barely_used() -> None:
     assert said(rare=[3])[0].startswith("feature 3 is barely used, in fewer than 1 % of the rows")
     assert said(rare=[2, 4])[0].startswith("features 2 and 4 are barely used")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import ibpdist as ibp
 from ibpdist.errors import StorageError, UsageError
@@ -200,9 +201,27 @@ def test_doubts_are_told_in_words(pages: Any) -> None:
     assert "2 of 2 features provided are in use, so there may be more" in doubts
     assert "converged" in " ".join(said(pages["images"], "good"))
     assert "One start was made" in " ".join(said(pages["images"], "open"))
-    assert "The best of 2 starts" in " ".join(said(pages["labelled"], "open"))
+    assert "The 2 starts have come to the same objective." in " ".join(said(pages["labelled"], "fact"))
     assert "One chain cannot show" in " ".join(said(pages["sampled"], "doubt"))
     assert not any("not converged" in text for text in said(pages["sampled"], "doubt"))
+
+
+@pytest.mark.parametrize(
+    ("gap", "kind", "words"),
+    [
+        (7.3e-12, "fact", "The 2 starts have come to the same objective."),
+        (2.5, "open", "The best of 2 starts is shown; their objectives span 2.50 nats."),
+    ],
+)
+def test_how_far_starts_are_apart_unless_by_round_off(gap: float, kind: str, words: str, runs: Any) -> None:
+    result = ibp.open_result(runs["labelled"]).load()
+    restarts = result["restarts"].to_dataset()
+    restarts["objective"] = "restart", np.array([-61250.0, -61250.0 + gap])
+    result["restarts"] = type(result)(restarts)
+    found = Page(page(Facts(runs["labelled"], result)))
+    told = {of: [text for text in said(found, of) if "starts" in text] for of in ("fact", "open")}
+    assert [of for of in told if told[of]] == [kind]
+    assert words in told[kind][0]
 
 
 def test_remarks_are_those_of_show(pages: Any, truths: Any) -> None:
@@ -214,6 +233,23 @@ def test_remarks_are_those_of_show(pages: Any, truths: Any) -> None:
         expected = [text for text in remarks(result["diagnosis"], most, weighted) if text != used_up(most)]
         shown = [one.text for one in pages[kind].all("li") if "data-remark" in one.attributes]
         assert shown == expected
+
+
+@pytest.mark.parametrize("gap", [0.0, 5e5])
+def test_a_curve_of_the_legend_is_in_the_frame(gap: float, runs: Any) -> None:
+    """A bound far below the objective, both with a first step that is out of all proportion."""
+    result = ibp.open_result(runs["images"]).load()
+    steps = np.arange(1, 41)
+    level = np.where(steps == 1, -1e9, -1000.0 + steps)
+    trace = xr.Dataset({"objective": ("step", level), "bound": ("step", level - 1 - gap)}, {"step": steps})
+    made = type(result).from_dict({"params": result["params"].to_dataset(), "trace": trace})
+    made.attrs = result.attrs
+    found = Page(page(Facts(runs["images"], made)))
+    drawn = {
+        one.attributes["data-variable"]: one.attributes["points"].split() for one in found.all("polyline")
+    }
+    assert {name: len(points) for name, points in drawn.items()} == {"trace/objective": 39, "trace/bound": 39}
+    assert any("The first steps lie below the frame." in one.text for one in found.all("figcaption"))
 
 
 def test_sections_that_have_nothing_to_say_are_left_out(runs: Any) -> None:
@@ -258,7 +294,7 @@ def test_where_it_is_written(runs: Any, tmp_path: Path) -> None:
     assert ibp.report(str(runs["images"]), str(other)) == other
     assert other.read_bytes() == (runs["images"] / "report.html").read_bytes()
     assert ibp.verify(runs["images"]) == []
-    with pytest.raises(StorageError, match="is a directory"):
+    with pytest.raises(UsageError, match="is a directory"):
         report(runs["images"], tmp_path)
     with pytest.raises(StorageError, match="is not a run"):
         report(tmp_path)

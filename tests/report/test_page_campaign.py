@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -329,3 +330,34 @@ def test_the_machine_is_told_in_words(found: Page) -> None:
     (said,) = (one for one in found.elements if one.attributes.get("data-label") == "blas")
     assert "{" not in said.text
     assert re.match(r"\w+ [\d.]+ for \w+", said.text)
+
+
+def test_settings_with_as_many_features_do_not_hide_each_other(folder: Path) -> None:
+    held = report_fits.campaign(ibp.open_campaign(folder).best())
+    dims, shape = held.summary["active"].dims, held.summary["active"].shape
+    held.summary["active"] = dims, np.full(shape, 4.0)
+    found = Page(page(Facts(folder, ibp.open_campaign(folder).best(), held)))
+    marks = [one for one in found.all("circle") if one.attributes["data-variable"] == "summary/active"]
+    spans: dict[tuple[str, str], list[float]] = {}
+    for one in marks:
+        place = re.search(r"truncation=(\d+)", one.attributes["data-index"])
+        assert place is not None
+        spans.setdefault((place[1], one.attributes["class"]), []).append(float(one.attributes["cx"]))
+    assert len(marks) == 36
+    assert len(spans) == 3 * 4
+    ends = sorted((int(place), min(xs), max(xs)) for (place, _), xs in spans.items())
+    assert all(a[2] < b[1] for a, b in pairwise(ends)), "each setting of each truncation has room of its own"
+    (caption,) = (one.text for one in found.all("figcaption") if one.text.startswith("Active features, "))
+    assert caption == "Active features, settings side by side."
+    assert any("a line, where there is one, joins the best restarts" in one.text for one in found.all("p"))
+
+
+def test_how_a_fit_of_a_campaign_goes_on(folder: Path) -> None:
+    best = ibp.open_campaign(folder).best()
+    best.attrs |= {"stop": "limit", "stopped": "stopped at the limit of 60 steps"}
+    held = report_fits.campaign(best)
+    advice = {True: "more steps (steps: in the campaign file).", False: "more steps (--steps)."}
+    for many, words in advice.items():
+        found = Page(page(Facts(folder, best, held if many else None)))
+        (said,) = (one.text for one in found.all("li") if "has not converged" in one.text)
+        assert said.endswith(words)

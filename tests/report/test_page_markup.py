@@ -1,5 +1,8 @@
 """What is not markup made here is text."""
 
+import re
+from importlib.resources import files
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +64,23 @@ def test_a_long_label_is_cut(length: int) -> None:
 @pytest.mark.parametrize(("text", "shown"), [("", "(empty)"), (" \n\t", "(empty)"), (" a \n b ", "a b")])
 def test_white_space_of_a_label(text: str, shown: str) -> None:
     assert Page(label(text, "row")).elements[0].text == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("\u0301", "\u25cc\u0301"), ("\u0489\u0301b", "\u25cc\u0489\u0301b"), ("e\u0301", "e\u0301")],
+)
+def test_accents_without_a_letter_can_be_seen(text: str, shown: str) -> None:
+    (found,) = Page(label(text, "column")).elements
+    assert (found.text, found.attributes["title"]) == (shown, text)
+
+
+def test_what_piles_up_on_a_label_is_clipped() -> None:
+    css = files("ibpdist.report.html").joinpath("page.css").read_text("utf-8")
+    (rule,) = re.findall(r"^\.label \{(.*)\}$", css, re.MULTILINE)
+    assert "overflow: hidden;" in rule
+    assert "display: inline-block;" in rule, "nothing in the flow of a line is clipped"
+    assert not re.findall(r"\.label \{[^}]*(?:overflow: visible|display: inline;)", css)
 
 
 def test_control_characters_and_halves_of_pairs() -> None:

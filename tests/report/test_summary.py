@@ -125,14 +125,20 @@ def test_noise_by_column_is_a_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("objectives", "best", "spread"), [([-3.0, -1.0, -2.0], 1, "2"), ([-1.0, -1.0], 0, "0")]
+    ("objectives", "said"),
+    [
+        ([-3.0, -1.0, -2.0], "3; the best is 1, 2 above the worst"),
+        ([-1000.0, -1000.0 + 1e-5], "2; the best is 1, 1e-05 above the worst"),
+        ([-1.0, -1.0], "2; they agree: all have come to the same objective"),
+        ([-61250.0, -61250.0 + 1.45519e-11, -61250.0], "3; they agree: all have come to the same objective"),
+        ([0.0, 0.0], "2; they agree: all have come to the same objective"),
+        ([-np.inf, -2.0], "2; the best is 1, inf above the worst"),
+    ],
 )
-def test_restarts_say_which_was_best_and_how_far_apart(
-    objectives: list[float], best: int, spread: str
-) -> None:
+def test_restarts_say_which_was_best_and_how_far_apart(objectives: list[float], said: str) -> None:
     restarts = xr.Dataset({"objective": ("restart", objectives)})
     (line,) = (line for line in lines(tree([0.5], restarts=restarts)) if line.startswith("restarts"))
-    assert line.split(None, 1)[1] == f"{len(objectives)}; the best is {best}, {spread} above the worst"
+    assert line.split(None, 1)[1] == said
 
 
 def test_a_number_of_features_left_to_the_data_is_told_as_such() -> None:

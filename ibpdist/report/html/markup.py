@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Iterable
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -45,11 +46,13 @@ def join(*children: Child) -> Html:
 
 
 def label(text: object, dim: str) -> Html:
-    """A label that came with the data: isolated, so that its direction turns nothing else around."""
+    """A label that came with the data: isolated, so that its direction turns nothing else around; accents
+    without a letter have a dotted circle, and the style clips those that pile up."""
     whole = " ".join(str(text).split()) or "(empty)"
     half = LONGEST // 2
     cut = whole if len(whole) <= LONGEST else f"{whole[: half - 1]}…{whole[-half:]}"
-    return tag("bdi", cut, class_="label", data_label=dim, title=whole[:_TOOLTIP])
+    under = "\N{DOTTED CIRCLE}" if unicodedata.category(whole[0]).startswith("M") else None
+    return tag("bdi", under, cut, class_="label", data_label=dim, title=whole[:_TOOLTIP])
 
 
 def sentence(*parts: Child) -> Html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,8 @@ from ibpdist.report.html.sections import fits
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.html.sections.fits import ACROSS, RESTART, settings, worded
 
+PLACE = 0.84
+"""How much of the way to the next truncation is for the points of one."""
 MEASURES: tuple[tuple[str, str, str, Form], ...] = (
     ("heldout", "Held-out score", "nats per hidden cell", SCORE),
     ("objective", "Objective", "nats", NATS),
@@ -30,7 +33,7 @@ def body(facts: Facts) -> Html | None:
     if facts.summary is None:
         return None
     charts = [_chart(facts, *measure) for measure in MEASURES if facts.has(f"summary/{measure[0]}")]
-    best = "A point is a fit; the line joins the best of its restarts, for time the quickest."
+    best = "A point is a fit; a line, where there is one, joins the best restarts, for time the quickest."
     said = [best, _cut(facts), _mixed(facts), _apart(facts)]
     lead = tag("p", "Against the truncation K. ", said, class_="lead")
     tables = fits.best_of_each(facts), fits.grid(facts), fits.every(facts)
@@ -97,33 +100,47 @@ def words(facts: Facts, at: At) -> str:
 def _chart(facts: Facts, name: str, title: str, up: str, form: Form) -> Html | None:
     variable, places = f"summary/{name}", [str(k) for k in facts.summary[ACROSS].values]
     curves: list[Curve] = []
-    for colour, at in enumerate(drawn(facts)):
-        curves += _curves(facts, variable, at, colour, len(places))
-    chart = Chart(
-        f"{title} against truncation", "truncation K", up, form, curves, places, whole=form is COUNT
-    )
+    shown, whole = drawn(facts), form is COUNT
+    for colour, at in enumerate(shown):
+        room = Room.of(colour, len(shown)) if whole else Room()
+        curves += _curves(facts, variable, at, colour, room)
+    chart = Chart(f"{title} against truncation", "truncation K", up, form, curves, places, whole=whole)
     made = chart.html()
-    caption = f"{title}." if form is COUNT else f"{title}, {up}."
+    apart = ", settings side by side" if len(shown) > 1 else ""
+    caption = f"{title}{apart}." if whole else f"{title}, {up}."
     return None if made is None else figure(caption, made, chart.legend())
 
 
-def _curves(facts: Facts, variable: str, at: At, colour: int, places: int) -> Iterator[Curve]:
+@dataclass(frozen=True)
+class Room:
+    """Where around a place the restarts of a setting stand side by side, so that none hides another."""
+
+    middle: float = 0.0
+    width: float = 0.3
+
+    @classmethod
+    def of(cls, at: int, settings: int) -> Room:
+        """Of one of several settings: of counts many are the same, and the settings hide each other."""
+        share = PLACE / settings
+        return cls(share * (at + 0.5) - PLACE / 2, min(cls.width, 0.6 * share))
+
+    def place(self, restart: int, restarts: int) -> float:
+        return self.middle + (self.width * (restart / (restarts - 1) - 0.5) if restarts > 1 else 0.0)
+
+
+def _curves(facts: Facts, variable: str, at: At, colour: int, room: Room) -> Iterator[Curve]:
+    """The fits of a setting, and a line but for counts, of which the most is not the best."""
     of = "min" if variable.endswith("seconds") else "max"
-    restarts = facts.summary.sizes[RESTART]
+    places, restarts = range(facts.summary.sizes[ACROSS]), facts.summary.sizes[RESTART]
     name = words(facts, at)
     made = [
-        (k + _aside(r, restarts), facts.one(variable, **at, truncation=k, restart=r))
-        for k, r in product(range(places), range(restarts))
+        (k + room.place(r, restarts), facts.one(variable, **at, truncation=k, restart=r))
+        for k, r in product(places, range(restarts))
     ]
-    line = [(float(k), facts.made(variable, of, **at, truncation=k)) for k in range(places)]
+    line = [(float(k), facts.made(variable, of, **at, truncation=k)) for k in places]
     if not variable.endswith("active"):
         yield Curve(name, line, colour)
     yield Curve(name, made, colour, joined=False, marked=True)
-
-
-def _aside(restart: int, restarts: int) -> float:
-    """Restarts stand beside each other, so that none hides another."""
-    return 0.3 * (restart / (restarts - 1) - 0.5) if restarts > 1 else 0.0
 
 
 SECTION = Section("campaign", "The campaign", body)

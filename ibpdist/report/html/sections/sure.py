@@ -71,7 +71,10 @@ def _convergence(facts: Facts) -> Iterator[Verdict]:
     if facts.attrs["stop"] == "converged":
         yield GOOD, ["The fit ", reason, "."]
     else:
-        yield DOUBT, ["The fit has not converged: it was ", reason, ". Go on with more steps (--steps)."]
+        how = "Go on with more steps (--steps)"
+        if facts.campaign is not None:
+            how = "Give its fits more steps (steps: in the campaign file)"
+        yield DOUBT, ["The fit has not converged: it was ", reason, f". {how}."]
 
 
 def _room(facts: Facts) -> Iterator[Verdict]:
@@ -117,12 +120,13 @@ def _starts(facts: Facts) -> Iterator[Verdict]:
     if not facts.has("restarts/objective"):
         yield OPEN, "One start was made. Whether another seed gives the same features is not known."
         return
-    count = Number("restarts/objective", float(facts.values("restarts/objective").size), of="size")
+    objectives = facts.values("restarts/objective")
+    count = Number("restarts/objective", float(objectives.size), of="size").html(COUNT)
+    if diagnosis.agree(objectives):
+        yield FACT, ["The ", count, " starts have come to the same objective."]
+        return
     spread = facts.made("restarts/objective", "spread").html(VALUE)
-    yield (
-        OPEN,
-        ["The best of ", count.html(COUNT), " starts is shown; their objectives span ", spread, " nats."],
-    )
+    yield OPEN, ["The best of ", count, " starts is shown; their objectives span ", spread, " nats."]
 
 
 def _restarts(facts: Facts) -> Iterator[Verdict]:

@@ -54,13 +54,19 @@ def _objective(facts: Facts) -> Html | None:
     if facts.has("trace/bound") and len(curves) == 1:
         same = np.array_equal(facts.values("trace/bound"), facts.values("trace/objective"))
         curves += [] if same else _curve(facts, "bound", "bound", 1)
-    values = facts.values("trace/objective")
-    low = float(np.quantile(values, EARLY)) if values.size > 1 / EARLY else None
+    low, least = _level(curves, EARLY), _level(curves, 0.0)
     what = "log joint density" if facts.sampled else "objective"
     chart = Chart(f"The {what} after each step", "step", "nats", NATS, curves, low=low)
     words = f"The {what} after each step, in nats. "
-    cut = "The first steps lie below the frame." if low is not None and values.min() < low else None
+    cut = "The first steps lie below the frame." if low > least else None
     return figure([words, _kept(facts), cut], chart.html(), chart.legend())
+
+
+def _level(curves: list[Curve], share: float) -> float:
+    """What `share` of the steps lie below, of the lowest curve; of a few steps none do."""
+    levels = [[y.value for _, y in curve.known] for curve in curves]
+    found = (float(np.quantile(one, share if len(one) * share > 1 else 0)) for one in levels if one)
+    return min(found, default=0.0)
 
 
 def _kept(facts: Facts) -> Child:
