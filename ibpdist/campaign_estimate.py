@@ -36,7 +36,8 @@ def estimate(
     cache: int | None = None,
 ) -> str:
     """What `sweep` would do with the same arguments, in words. Nothing is written."""
-    spec, path = spec_of(campaign), Path(run)
+    path = Path(run)
+    spec = spec_of(campaign, path)
     source = as_source(spec.data)
     place = place_for(source, True, workers, serial, scheduler, memory, cache)
     manifest = Manifest.of(spec, source.fingerprint)

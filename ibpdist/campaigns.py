@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ibpdist.algorithms.batch import terms_of
-from ibpdist.algorithms.sweeps import Snapshot
 from ibpdist.campaign_groups import abreast, grouped, is_sampler, planned_for, share_of, spread
-from ibpdist.campaign_spec import CampaignSpec, in_words
+from ibpdist.campaign_progress import Teller
+from ibpdist.campaign_spec import CampaignSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.outputs import refuse_place
@@ -27,12 +25,23 @@ from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import Serial
 from ibpdist.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
 from ibpdist.pipeline import advance
-from ibpdist.progress import Running, Standing, Sweep
+from ibpdist.progress import Sweep
 from ibpdist.runs import group as groups
-from ibpdist.runs import provenance, scores, table
-from ibpdist.runs.campaign import CampaignDirectory, Fit, Manifest, failure, fit_folder, is_finished
+from ibpdist.runs import provenance, records, scores, table
+from ibpdist.runs.campaign import (
+    GRID,
+    CampaignDirectory,
+    Fit,
+    Manifest,
+    failure,
+    fit_folder,
+    is_campaign,
+    is_finished,
+    sealed_grid,
+)
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.job import job_on
+from ibpdist.words import command
 
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
@@ -64,7 +73,8 @@ def sweep(
     """
     from ibpdist.evaluate.campaign import open_campaign
 
-    spec, path = spec_of(campaign), Path(run)
+    path = Path(run)
+    spec = spec_of(campaign, path)
     refuse_place(path, spec.data)
     source = as_source(spec.data)
     if source.rows == 0:
@@ -81,8 +91,11 @@ def sweep(
     return open_campaign(path)
 
 
-def spec_of(campaign: Given) -> CampaignSpec:
-    """The grid, its data by absolute path; in a file the path is relative to the file."""
+def spec_of(campaign: Given, run: Path | None = None) -> CampaignSpec:
+    """The grid, its data by absolute path; in a file the path is relative to the file. The file in RUN itself
+    stands for the grid that is sealed there."""
+    if run is not None and is_campaign(run) and _is_file(campaign, run / GRID):
+        return sealed_grid(run)
     if isinstance(campaign, CampaignSpec):
         spec, base = campaign, Path()
     elif isinstance(campaign, Mapping):
@@ -92,9 +105,13 @@ def spec_of(campaign: Given) -> CampaignSpec:
     return spec.model_copy(update={"data": str((base / spec.data).absolute())})
 
 
+def _is_file(campaign: Given, file: Path) -> bool:
+    return isinstance(campaign, str | Path) and Path(campaign).resolve() == file.resolve()
+
+
 @dataclass
 class _Sweep:
-    """One call of `sweep`: what it works with, and the fits that it ended."""
+    """One call of `sweep`: what it works with, and the fits that it is to make."""
 
     directory: CampaignDirectory
     manifest: Manifest
@@ -103,30 +120,30 @@ class _Sweep:
     progress: Sweep | None
     share: Place = field(init=False)
     """What each of the groups has of the place that advance side by side."""
-    ended: set[str] = field(default_factory=set)
-    failed: int = 0
-    running: dict[str, list[Running]] = field(default_factory=dict)
-    """By group."""
-    begun: tuple[float, float] | None = None
-    """When the first of the groups that run made its first step, and how many fits were made then."""
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    told: Teller = field(init=False)
+    wanted: set[str] = field(default_factory=set)
+    """Ids of the fits to make."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
     views: dict[float | str, Source] = field(default_factory=dict)
     """The data as fits see them, by hold-out."""
 
+    def __post_init__(self) -> None:
+        self.told = Teller(self.directory.path, self.manifest.fits, self.progress)
+
     def run(self) -> None:
-        for fit in self.manifest.fits:
+        fits = self.manifest.fits
+        for fit in fits:
             self.directory.forget_failure(fit)
-        wanted = [fit for fit in self.manifest.fits if not is_finished(self.directory.path, fit.id)]
-        wanted = [fit for fit in wanted if self._can_begin(fit)]
-        self._tell()
+        wanted = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
+        self.wanted = {fit.id for fit in wanted}
+        self.told.rest()
         if wanted:
             with self.place.cluster() as cluster:
                 size = cluster.size if cluster else None
                 count = abreast(wanted, self.source, size or 0)
                 self.share = share_of(self.place, count, size)
                 self._advance_all(self._groups(wanted, size, count), cluster, count)
-        for fit in self.manifest.fits:
-            self._score(fit)
+        self._score_all()
         table.write(self.directory.path, self.manifest)
 
     def seen(self, fit: Fit) -> Source:
@@ -135,6 +152,17 @@ class _Sweep:
         if recipe not in self.views:
             self.views[recipe] = held(self.source, recipe) if recipe else self.source
         return self.views[recipe]
+
+    def _is_made(self, fit: Fit) -> bool:
+        """Whether its result is there; without a log that tells of its end the fit has failed."""
+        folder = fit_folder(self.directory.path, fit.id)
+        if not is_finished(self.directory.path, fit.id):
+            return False
+        try:
+            table.ended(folder)
+        except StorageError as error:
+            self._fail(fit, error)
+        return True
 
     def _can_begin(self, fit: Fit) -> bool:
         """Whether its system takes its settings and the data; else it has failed, and the others have not."""
@@ -182,18 +210,22 @@ class _Sweep:
                 table.write(self.directory.path, self.manifest)
         elif len(fits) == 1:
             self._fail(fits[0], broken)
+            self.told.rest(fits)
         else:
             self.directory.events.add("broken", fits=[fit.id for fit in fits], reason=str(broken))
-            half = len(fits) // 2
-            self._advance(fits[:half], cluster)
-            self._advance(fits[half:], cluster)
+            path = self.directory.path
+            left = [fit for fit in fits if fit.id in self.wanted and not is_finished(path, fit.id)]
+            half = len(left) // 2
+            self.told.rest(fits)
+            for some in filter(None, (left[:half], left[half:])):
+                self._advance(some, cluster)
 
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Step a group to its end; what broke it, if anything did that is not of the place where it runs."""
-        self._tell(fits)
+        self.told.rest(fits)
         source = self.seen(fits[0])
-        job = groups.group_of([fit.spec for fit in fits], source)
         try:
+            job = groups.group_of([fit.spec for fit in fits], source)
             memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
         except UsageError as error:
             return error
@@ -201,29 +233,29 @@ class _Sweep:
             run.events.add("memory", plan=str(memory))
             with _engine(run, cluster, memory, source.chunks) as engine:
                 try:
-                    groups.finish(self.directory, run, fits, job, engine, self._shown(fits))
+                    groups.finish(self.directory, run, fits, job, engine, partial(self.told.step, fits))
                 except (ClusterLost, StorageError):
                     raise
                 except Exception as error:  # noqa: BLE001  (the fits of other groups go on)
                     groups.close(run, broken=str(error))
                     return error
-        self._tell(fits)
+        self.told.rest(fits)
         return None
 
     def _alone(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """The same of a sampler: its chains advance together, in a run that is that of the fit already."""
-        self._tell(fits)
+        self.told.rest(fits)
         (fit,) = fits
         job = job_on(fit.spec, self.seen(fit))
         with _going_on(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
             try:
-                advance(run, job, self.share, cluster, progress=self._shown(fits))
+                advance(run, job, self.share, cluster, progress=partial(self.told.step, fits))
             except (ClusterLost, StorageError):
                 raise
             except Exception as error:  # noqa: BLE001  (the other fits go on)
                 return error
             seconds = table.ended(run.path)["seconds"]
-        self._tell(fits)
+        self.told.rest(fits)
         self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
 
@@ -232,68 +264,37 @@ class _Sweep:
         reason = str(error) if known else f"{type(error).__name__}: {error}; this is a bug"
         self.directory.fail(fit, what + reason, error.code if isinstance(error, IbpError) else BUG)
 
+    def _score_all(self) -> None:
+        """The held-out scores that finished fits should have and have not."""
+        wanted = [fit for fit in self.manifest.fits if self._lacks_score(fit)]
+        for number, fit in enumerate(wanted, 1):
+            self.told.scoring(number, len(wanted))
+            self._score(fit)
+        if wanted:
+            self.told.rest()
+
+    def _lacks_score(self, fit: Fit) -> bool:
+        path = self.directory.path
+        if not fit.spec.holdout or not is_finished(path, fit.id) or failure(path, fit.id):
+            return False
+        try:
+            return scores.own(scores.read(fit_folder(path, fit.id)), fit.spec.data) is None
+        except StorageError:
+            return True
+
     def _score(self, fit: Fit) -> None:
-        """The held-out score of a finished fit, unless it is there; without one that it should have, it
-        has failed."""
-        folder = fit_folder(self.directory.path, fit.id)
-        if not fit.spec.holdout or not is_finished(self.directory.path, fit.id):
-            return
-        if scores.own(scores.read(folder), fit.spec.data) is not None:
-            return
+        """The held-out score of a finished fit, which has failed when there is none or it cannot be kept."""
         from ibpdist.evaluate.heldout import evaluate
 
+        folder = fit_folder(self.directory.path, fit.id)
         try:
-            evaluate(folder, workers=self.place.workers or None)
-        except IbpError as error:
-            warnings.warn(f"{in_words(fit.labels)}: has no held-out score: {error}", stacklevel=2)
+            with scores.required(), records.storage_errors(folder):
+                scores.mend(folder)
+                evaluate(folder, workers=self.place.workers or None)
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error, "has no held-out score: ")
         else:
             self.directory.events.add("scored", fit=fit.id)
-            self._tell()
-
-    def _shown(self, fits: Sequence[Fit]) -> Callable[[Snapshot], None]:
-        def show(now: Snapshot) -> None:
-            running = []
-            for at, fit in enumerate(fits):
-                terms = terms_of(at, now.trace)
-                if terms and now.params.members[at].stop is None:
-                    level, active = terms["objective"], int(terms["active"])
-                    name = in_words(fit.labels)
-                    running.append(Running(name, now.step, fit.spec.steps, level, active))
-            here = {one.name for one in running}
-            with self.lock:
-                self.ended |= {fit.id for fit in fits if in_words(fit.labels) not in here}
-                self._tell(fits, running)
-
-        return show
-
-    def _tell(self, fits: Sequence[Fit] = (), running: Sequence[Running] = ()) -> None:
-        """How the campaign stands, now that some fits of a group run; none when it begins or ends."""
-        if self.progress is None:
-            return
-        with self.lock:
-            path, every = self.directory.path, self.manifest.fits
-            self.running[fits[0].id if fits else ""] = list(running)
-            if not running:
-                failed = {fit.id for fit in every if failure(path, fit.id)}
-                self.failed = len(failed)
-                self.ended |= failed | {fit.id for fit in every if is_finished(path, fit.id)}
-            shown = [one for some in self.running.values() for one in some]
-            if not shown:
-                self.begun = None
-            left = self._left(shown, len(self.ended))
-            self.progress(Standing(len(self.ended), len(self.manifest.fits), self.failed, shown, left))
-
-    def _left(self, running: Sequence[Running], ended: int) -> float | None:
-        """The most seconds that are left at the pace of this group: each fit as if it came to its limit."""
-        if not running:
-            return None
-        now, made = time.monotonic(), ended + sum(one.step / one.limit for one in running)
-        began, before = self.begun = self.begun or (now, made)
-        if made <= before:
-            return None
-        return (now - began) * (len(self.manifest.fits) - made) / (made - before)
 
 
 @contextmanager
@@ -303,7 +304,7 @@ def _going_on(campaign: Path) -> Iterator[None]:
         yield
     except ClusterLost as lost:
         cause = str(lost).partition("; nothing that was saved is lost")[0].partition("; go on with")[0]
-        way = f"ibpdist sweep {campaign / 'campaign.yaml'} {campaign}"
+        way = command("sweep", campaign / GRID, campaign)
         raise ClusterLost(f"{cause}; no fit that was finished is lost, go on with: {way}") from lost
 
 

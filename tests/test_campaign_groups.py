@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist import campaign_groups, campaigns
+from ibpdist import campaign_groups, progress
 from ibpdist.campaign_groups import abreast, share_of, spread
 from ibpdist.campaign_spec import CampaignSpec
 from ibpdist.engine.place import Place
@@ -108,4 +108,4 @@ def test_progress_counts_the_fits_of_all_groups(store, tmp_path):
     assert seen[-1].ended == seen[-1].fits == 4
     assert np.all(np.diff([one.ended for one in seen]) >= 0)
     assert max(len(one.running) for one in seen) == 4
-    assert campaigns.Standing is type(seen[0])
+    assert progress.Standing is type(seen[0])

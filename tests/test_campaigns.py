@@ -1,6 +1,7 @@
 """Sweeps: only what is new is computed, one failed fit fails alone, and no fit depends on the others."""
 
 import itertools
+import shutil
 import warnings
 from pathlib import Path
 
@@ -12,12 +13,16 @@ import ibpdist as ibp
 from ibpdist import campaign_groups, campaigns
 from ibpdist.algorithms.batch import Batch
 from ibpdist.algorithms.coordinate import Coordinate
+from ibpdist.campaign_estimate import estimate
 from ibpdist.campaign_groups import grouped, planned_for
+from ibpdist.campaign_spec import in_words
 from ibpdist.campaigns import spec_of
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.place import Place
 from ibpdist.errors import ClusterLost, IbpError, OutputInUse, StorageError, UsageError
-from ibpdist.runs import group
+from ibpdist.evaluate.campaign import run_of
+from ibpdist.report.campaign import summary
+from ibpdist.runs import events, group, sealed
 from ibpdist.runs.campaign import CampaignDirectory, Manifest
 from ibpdist.runs.verify import verify
 from tests.support.grids import alone, as_yaml, grid, same_bits, small_store, steps_made, told
@@ -243,8 +248,89 @@ def test_results_that_were_written_are_not_written_again(store, tmp_path, monkey
     monkeypatch.setattr(group, "_write", write)
     found = ibp.sweep(grid(store), run)
     assert (found.summary.status == "finished").all()
+    assert begins(run) == [0, 6], "the group goes on from its last checkpoint"
     assert steps_made(run) == 6
     assert {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in made} == first
+    plain = ibp.sweep(grid(store), tmp_path / "plain")
+    for fit in plain.manifest.fits:
+        same_bits(found.open(fit), plain.open(fit))
+
+
+def begins(run):
+    """Steps from which the one group of a campaign went on."""
+    (log,) = run.glob("groups/*/events.jsonl")
+    return [event["step"] for event in events.read(log) if event["event"] == "begin"]
+
+
+def stop_at(step):
+    def stop(now):
+        if now.running and now.running[0].step == step:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def test_a_smaller_grid_goes_on_with_the_group_that_is_under_way(store, tmp_path):
+    run, keys = tmp_path / "run", grid(store, checkpoint=1, steps=12)
+    plain = ibp.sweep(keys, tmp_path / "plain")
+    with pytest.raises(KeyboardInterrupt):
+        ibp.sweep(keys, run, progress=stop_at(8))
+    before, seen = steps_made(run), []
+    found = ibp.sweep(keys | {"truncation": 4}, run, progress=seen.append)
+    first, again = begins(run)
+    assert (first, again > 0) == (0, True)
+    assert steps_made(run) == before + 12 - again, "none that was committed is made again"
+    assert {one.fits for one in seen} == {2}
+    assert max(one.ended for one in seen) == max(len(one.running) for one in seen) == 2
+    for fit in found.manifest.fits:
+        same_bits(found.open(fit), plain.open(fit))
+    assert verify(run) == []
+    made = steps_made(run)
+    whole = ibp.sweep(keys, run)
+    assert steps_made(run) == made, "the others were finished with them"
+    for fit in plain.manifest.fits:
+        same_bits(whole.open(fit), plain.open(fit))
+
+
+def test_a_failed_fit_does_not_end_the_group_of_the_others(store, tmp_path, monkeypatch):
+    """It failed in a group that was then killed while it wrote the results of the others."""
+    run, update, write = tmp_path / "run", Coordinate.update, group._write
+
+    def breaking(self, params, sums, draws):
+        if (self.features, draws.seed, draws.step) == (3, 0, 4):
+            raise ZeroDivisionError("on purpose")
+        return update(self, params, sums, draws)
+
+    def stopping(campaign, fit, *rest):
+        write(campaign, fit, *rest)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Coordinate, "update", breaking)
+        patched.setattr(group, "_write", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            ibp.sweep(grid(store), run)
+    found = ibp.sweep(grid(store), run)
+    assert (begins(run), steps_made(run), len(found.failed)) == ([0, 6], 6, 1)
+    assert ibp.sweep(grid(store), run).failed == []
+
+
+def test_only_what_is_not_there_is_made_again_after_a_group_broke(store, tmp_path, monkeypatch):
+    run, write, seen = tmp_path / "run", group._write, []
+    sizes = []
+
+    def breaking(campaign, fit, job, engine, at, *rest):
+        sizes.append(len(engine.engine.bench.algorithm.members))
+        if (at, sizes[-1]) == (1, 4):
+            raise ValueError("this group breaks")
+        write(campaign, fit, job, engine, at, *rest)
+
+    monkeypatch.setattr(group, "_write", breaking)
+    found = ibp.sweep(grid(store), run, progress=seen.append)
+    assert found.failed == []
+    assert len(finished(run)) == len(set(finished(run))) == 4
+    assert sizes == [4, 4, 1, 2, 2]
+    assert all(one.ended + len(one.running) <= one.fits for one in seen)
 
 
 def test_fits_are_scored_on_what_was_held_out_from_them(store, tmp_path):
@@ -262,16 +348,107 @@ def test_fits_are_scored_on_what_was_held_out_from_them(store, tmp_path):
     assert again == level
 
 
-def test_a_score_that_cannot_be_made_is_a_warning(store, tmp_path, monkeypatch):
+def test_a_score_that_cannot_be_made_fails_its_fit(store, tmp_path, monkeypatch):
     def refuse(*args, **options):
         raise UsageError("not this one")
 
     monkeypatch.setattr("ibpdist.evaluate.heldout.evaluate", refuse)
-    with pytest.warns(UserWarning, match=r"K = 3, restart 0: has no held-out score: not this one"):
-        found = ibp.sweep(grid(store, truncation=3, restarts=1, holdout=0.25), tmp_path / "run")
-    assert (found.summary.status == "finished").all()
+    found = ibp.sweep(grid(store, truncation=3, restarts=1, holdout=0.25), tmp_path / "run")
+    assert (found.summary.status == "failed").all()
+    ((_, reason, code),) = found.failed
+    assert (reason, code) == ("has no held-out score: not this one", 2)
+    assert told(tmp_path / "run", "scored") == []
     monkeypatch.undo()
     assert ibp.sweep(grid(store, truncation=3, restarts=1, holdout=0.25), tmp_path / "run").is_scored
+
+
+def test_a_score_that_cannot_be_kept_fails_its_fit(store, tmp_path, monkeypatch):
+    run, keys, write = tmp_path / "run", grid(store, truncation=3, holdout=0.25), sealed.write
+    fit = ibp.sweep(keys, run).manifest.fits[1]
+    (run / "fits" / fit.id / "heldout.json").unlink()
+
+    def full(path, body):
+        if path.name == "heldout.json":
+            raise StorageError(f"{path}: No space left on device")
+        write(path, body)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sealed, "write", full)
+        found = ibp.sweep(keys, run)
+    ((failed, reason, code),) = found.failed
+    assert (failed, code) == (fit, StorageError.code)
+    assert reason.endswith("heldout.json: No space left on device")
+    assert (found.number(fit, "status"), found.number(fit, "stop")) == ("failed", reason)
+    assert len(told(run, "scored")) == 2, "of the first sweep"
+    assert ibp.sweep(keys, run).failed == []
+    assert len(told(run, "scored")) == 3
+
+
+def test_a_lost_log_fails_its_fit_alone(store, tmp_path):
+    run, keys = tmp_path / "run", grid(store, holdout=0.25)
+    plain = ibp.sweep(keys, tmp_path / "plain")
+    fit = ibp.sweep(keys, run).best_fit()
+    (run / "fits" / fit.id / "events.jsonl").unlink()
+    for found in (ibp.open_campaign(run), ibp.sweep(keys, run), ibp.open_campaign(run)):
+        ((failed, reason, code),) = found.failed
+        assert (failed, code) == (fit, StorageError.code)
+        assert reason.startswith(str(run / "fits" / fit.id / "events.jsonl"))
+        assert found.best_fit() != fit
+        assert f"- {in_words(fit.labels)}: {reason}" in summary(found)
+    shutil.rmtree(run / "fits" / fit.id)
+    again = ibp.sweep(keys, run)
+    assert again.failed == []
+    same_bits(again.open(fit), plain.open(fit))
+
+
+def test_damaged_scores_are_made_again(store, tmp_path):
+    run, keys = tmp_path / "run", grid(store, holdout=0.25)
+    fit = ibp.sweep(keys, run).best_fit()
+    file = run / "fits" / fit.id / "heldout.json"
+    whole = file.read_bytes()
+    file.write_bytes(whole[:40])
+    found = ibp.open_campaign(run)
+    ((failed, reason, code),) = found.failed
+    assert (failed, code) == (fit, StorageError.code)
+    assert reason.endswith("; remove it, and evaluate or sweep makes scores again")
+    assert f"- {in_words(fit.labels)}: {reason}" in summary(found)
+    ibp.evaluate(run_of(run), store)
+    again = ibp.sweep(keys, run)
+    assert again.failed == []
+    assert file.read_bytes() == whole
+    assert again.best_fit() == fit
+    assert len(told(run, "scored")) == 5
+    assert verify(run) == []
+
+
+def test_a_damaged_summary_is_written_again(store, tmp_path):
+    run = tmp_path / "run"
+    ibp.sweep(grid(store), run)
+    shutil.rmtree(run / "summary" / "objective")
+    assert verify(run) != []
+    ibp.sweep(grid(store), run)
+    assert verify(run) == []
+
+
+def test_the_grid_in_the_campaign_is_the_one_that_is_sealed(store, tmp_path):
+    run = tmp_path / "run"
+    fits = ibp.sweep(grid(store), run).manifest.fits
+    file = run / "campaign.yaml"
+    text, refused = file.read_text(), r"campaign\.yaml: is not the grid that manifest\.json seals; remove it"
+    for broken in (text.replace("restarts: 2", "restarts: 3"), "#", ""):
+        file.write_text(broken)
+        with pytest.raises(StorageError, match=refused):
+            ibp.sweep(file, run)
+        with pytest.raises(StorageError, match=refused):
+            estimate(file, run)
+    file.unlink()
+    assert ibp.sweep(file, run).manifest.fits == fits
+    assert file.read_text() == text, "it is written again"
+    file.write_text("#")
+    ibp.sweep(grid(store), run)
+    assert file.read_text() == text, "also by the grid from elsewhere"
+    assert finished(run) == [fit.id for fit in fits]
+    assert len(told(run, "manifest")) == 1
 
 
 def test_other_data_are_refused(store, tmp_path):
@@ -327,6 +504,36 @@ def test_progress_has_a_line_for_each_fit_that_runs(store, tmp_path):
     assert all(one.left >= 0 for one in running[1:])
 
 
+def test_a_fit_that_failed_does_not_run(store, tmp_path, monkeypatch):
+    """What was last told of a group that broke is not what runs."""
+    update = Batch.update
+
+    def breaking(self, params, sums, draws):
+        if draws.step == 3:
+            raise ValueError("on purpose")
+        return update(self, params, sums, draws)
+
+    monkeypatch.setattr(Batch, "update", breaking)
+    seen = []
+    found = ibp.sweep(grid(store), tmp_path / "run", progress=seen.append)
+    assert len(found.failed) == 4
+    assert all(one.ended + len(one.running) <= one.fits for one in seen)
+    assert all(one.left is None or one.left >= 0 for one in seen)
+    assert [(one.ended, one.failed, list(one.running)) for one in seen][-1] == (4, 4, [])
+
+
+def test_progress_counts_the_scores(store, tmp_path):
+    seen = []
+    ibp.sweep(grid(store, steps=3, holdout=[0.0, 0.25]), tmp_path / "run", progress=seen.append)
+    assert all(one.to_score for one in seen)
+    assert [one.scoring for one in seen if one.scoring] == [(number, 4) for number in range(1, 5)]
+    assert (seen[-1].ended, seen[-1].scoring) == (8, None)
+    assert all(one.ended == one.fits and one.left is None for one in seen if one.scoring)
+    seen.clear()
+    ibp.sweep(grid(store, steps=3), tmp_path / "other", progress=seen.append)
+    assert not any(one.to_score or one.scoring for one in seen)
+
+
 def crowded(fits, source, place):
     try:
         return planned_for(fits, source, place).spill
@@ -364,10 +571,10 @@ def test_a_lost_cluster_says_how_the_campaign_goes_on(store, tmp_path, monkeypat
         raise ClusterLost("no workers; nothing that was saved is lost, go on with: ibpdist resume there")
 
     monkeypatch.setattr(group, "to_end", lost)
-    run = tmp_path / "run"
+    run = tmp_path / "a run"
     with pytest.raises(ClusterLost) as caught:
         ibp.sweep(grid(store), run)
-    way = f"ibpdist sweep {run / 'campaign.yaml'} {run}"
+    way = f"ibpdist sweep '{run / 'campaign.yaml'}' '{run}'"
     assert str(caught.value) == f"no workers; no fit that was finished is lost, go on with: {way}"
     monkeypatch.undo()
     assert ibp.sweep(run / "campaign.yaml", run).failed == []

@@ -59,6 +59,24 @@ def test_otherwise_a_line_now_and_then(capsys, clock):
     assert lines == ["sweep: 0 of 3 fits ended, 3 running"] * 3 + ["sweep: 1 of 3 fits ended, 2 running"]
 
 
+def test_scores_are_named_and_counted(capsys, clock):
+    with sweeping("sweep") as tell:
+        tell(Standing(0, 3, 1, running(2), 0.2, to_score=True))
+        tell(Standing(3, 3, 1, to_score=True))
+        for number in range(1, 13):
+            tell(Standing(3, 3, 1, to_score=True, scoring=(number, 12)))
+            clock.now += 1.0
+        tell(Standing(3, 3, 2, to_score=True))
+    assert capsys.readouterr().err.splitlines() == [
+        "sweep: 0 of 3 fits ended, 1 failed, 2 running, at most 0 s of steps left, then scores",
+        "sweep: 3 of 3 fits ended, 1 failed, 0 running",
+        "sweep: 3 of 3 fits ended, 1 failed, scoring 1 of 12 fits",
+        "sweep: 3 of 3 fits ended, 1 failed, scoring 6 of 12 fits",
+        "sweep: 3 of 3 fits ended, 1 failed, scoring 11 of 12 fits",
+        "sweep: 3 of 3 fits ended, 2 failed, 0 running",
+    ]
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True

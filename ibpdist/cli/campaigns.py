@@ -12,7 +12,7 @@ import click
 from ibpdist.cli._options import given, memory, talk, where
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import sweeping
-from ibpdist.words import counted
+from ibpdist.words import command, counted
 
 PATH = click.Path(path_type=Path)
 
@@ -47,7 +47,7 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
         made = sweep_(campaign, run, progress=progress, **given(**options))
     if not quiet:
         click.echo(summary(made))
-        click.echo(f"written to {run}; more with: ibpdist show {run}")
+        click.echo(f"written to {run}; more with: {command('show', run)}")
     return _code(made)
 
 
@@ -70,5 +70,5 @@ def _resumable(campaign: Path, run: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if (run / "manifest.json").exists():
-            click.echo(f"ibpdist: go on with: ibpdist sweep {campaign} {run}", err=True)
+            click.echo(f"ibpdist: go on with: {command('sweep', campaign, run)}", err=True)
         raise

@@ -24,6 +24,7 @@ from ibpdist.cli._options import (
 from ibpdist.cli.campaigns import sweep
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping, sweeping
+from ibpdist.words import command
 
 
 @click.command()
@@ -158,7 +159,7 @@ def _finish(run: Path, result: Any, quiet: bool) -> int:
 
     if not quiet:
         click.echo(summary(result))
-        click.echo(f"written to {run}; more with: ibpdist show {run}")
+        click.echo(f"written to {run}; more with: {command('show', run)}")
     return STEP_LIMIT if _cut_short(result.attrs) else OK
 
 
@@ -184,5 +185,5 @@ def _resumable(run: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if (run / "spec.yaml").exists():
-            click.echo(f"ibpdist: go on with: ibpdist resume {run}", err=True)
+            click.echo(f"ibpdist: go on with: {command('resume', run)}", err=True)
         raise

@@ -129,8 +129,10 @@ class Campaign:
     @property
     def failed(self) -> list[tuple[Fit, str, int]]:
         """Fits that failed, with the reason and the exit code of each."""
-        told = ((fit, failure(self.path, fit.id)) for fit in self.manifest.fits)
-        return [(fit, one["reason"], one["code"]) for fit, one in told if one is not None]
+        some = [fit for fit in self.manifest.fits if self.number(fit, "status") == "failed"]
+        damaged = {"code": StorageError.code}  # nobody has noted it yet
+        codes = [(failure(self.path, fit.id) or damaged)["code"] for fit in some]
+        return [(fit, self.number(fit, "stop"), code) for fit, code in zip(some, codes, strict=True)]
 
     @property
     def cut_short(self) -> bool:
@@ -151,7 +153,7 @@ class Campaign:
     def restarts(self, **labels: Any) -> list[Fit]:
         """Finished restarts of one kind of fit: that with these labels, else that of the best fit."""
         kind = kind_of(self.best_fit(**labels))
-        return [fit for fit in self.with_labels(**kind) if is_finished(self.path, fit.id)]
+        return [fit for fit in self.with_labels(**kind) if np.isfinite(self.number(fit, "objective"))]
 
     def aligned(self, **labels: Any) -> xr.Dataset:
         """Features of the restarts of one kind of fit beside those of the best one (consensus.py)."""

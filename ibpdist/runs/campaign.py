@@ -6,7 +6,7 @@
     events.jsonl    what happened to the campaign, numbered
     groups/GROUP/   the run of several fits that advance together; afterwards its log
     fits/FIT/       a run with the result of one fit; failed.json instead when it failed
-    summary/        Zarr: numbers of all fits by label
+    summary/        Zarr: numbers of all fits by label; summary.json its hashes
 
 Only the files of `fits/` are truth. What is in the grid and not there is yet to be made.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ibpdist.campaign_spec import CampaignSpec
-from ibpdist.errors import OutputInUse, StorageError
+from ibpdist.errors import IbpError, OutputInUse, StorageError
 from ibpdist.runs import records, result, sealed
 from ibpdist.runs.events import Events
 from ibpdist.runs.litter import clean
@@ -28,8 +28,9 @@ from ibpdist.spec import FitSpec
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
+GRID = "campaign.yaml"
 FAILED = "failed.json"
-_BEGINNINGS = {"lock", "events.jsonl", "campaign.yaml"}
+_BEGINNINGS = {"lock", "events.jsonl", GRID}
 """What a campaign that was killed while it was made may hold."""
 
 
@@ -55,6 +56,13 @@ class Manifest:
         fits = (Fit(cell.spec.id(fingerprint), cell.labels, cell.spec) for cell in spec.cells())
         return cls(spec, fingerprint, tuple(fits))
 
+    def is_told(self, path: Path) -> bool:
+        """Whether campaign.yaml says what is sealed here."""
+        try:
+            return CampaignSpec.read(path / GRID) == self.spec
+        except IbpError:
+            return False
+
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """The manifest of a campaign; a StorageError when it is none or was changed."""
@@ -67,17 +75,36 @@ class Manifest:
         return cls(CampaignSpec.model_construct(**body["spec"]), body["fingerprint"], fits)
 
     def write(self, path: Path) -> None:
+        """What is sealed comes first: a kill leaves no campaign.yaml that says something else."""
         fits = [
             {"id": fit.id, "labels": dict(fit.labels), "spec": fit.spec.model_dump()} for fit in self.fits
         ]
         body = {"schema": SCHEMA, "fingerprint": self.fingerprint, "spec": self.spec.model_dump()}
-        records.replace_file(path / "campaign.yaml", [self.spec.dump().encode()])
+        (path / GRID).unlink(missing_ok=True)
         sealed.write(path / MANIFEST, {**body, "fits": fits})
+        records.replace_file(path / GRID, [self.spec.dump().encode()])
         records.sync_folder(path)
 
 
 def is_campaign(path: str | Path) -> bool:
     return (Path(path) / MANIFEST).is_file()
+
+
+def is_meant(path: Path) -> bool:
+    """Whether a folder was a campaign, though its manifest may be lost."""
+    logged = (path / "events.jsonl").exists() and (path / "fits").is_dir()
+    return is_campaign(path) or (path / GRID).exists() or logged
+
+
+def sealed_grid(path: Path) -> CampaignSpec:
+    """The grid that a campaign was made with; refused while its campaign.yaml says something else."""
+    manifest = Manifest.read(path)
+    if (path / GRID).exists() and not manifest.is_told(path):
+        raise StorageError(
+            f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it to go on with that one, "
+            "or give another grid to sweep in a file of its own"
+        )
+    return manifest.spec
 
 
 def fit_folder(path: Path, fit: str) -> Path:
@@ -91,7 +118,12 @@ def is_finished(path: Path, fit: str) -> bool:
 def failure(path: Path, fit: str) -> dict[str, Any] | None:
     """Why a fit failed (`reason`) and its exit code (`code`); None when it did not."""
     file = fit_folder(path, fit) / FAILED
-    found: dict[str, Any] | None = sealed.read(file) if file.exists() else None
+    if not file.exists():
+        return None
+    try:
+        found: dict[str, Any] = sealed.read(file)
+    except StorageError as error:
+        return {"reason": f"{error}; sweep tries the fit again", "code": error.code}
     return found
 
 
@@ -114,13 +146,15 @@ class CampaignDirectory:
             raise
 
     def begin(self, spec: CampaignSpec, fingerprint: str) -> Manifest:
-        """Note what is to be made; the data of a campaign stay the same."""
+        """Note what is to be made, also where that note was lost; the data of a campaign stay the same."""
         made = Manifest.of(spec, fingerprint)
         known = Manifest.read(self.path) if is_campaign(self.path) else None
         if known is not None and known.fingerprint != fingerprint:
             raise StorageError(f"{spec.data}: has changed since {self.path} began; choose another place")
-        if known is None or known.fits != made.fits:
+        changed = known is None or known.fits != made.fits
+        if changed or not made.is_told(self.path):
             made.write(self.path)
+        if changed:
             new = made.fits if known is None else {fit.id for fit in made.fits} - {f.id for f in known.fits}
             self.events.add("manifest", fits=len(made.fits), new=len(new))
         return made

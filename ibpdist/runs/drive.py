@@ -93,10 +93,11 @@ def to_end(
     begin, kept = _begin(run), keep or KeepNothing()
     step = begin[0] if begin else 0
     terms = events.trace(events.read(run.path / "events.jsonl"), step)
-    before, stop = _settled(work.rules(), begin, terms)
+    before, stop = _settled(run, work.rules(), begin, terms)
     kept.begin(step)
     run.events.add("begin", step=step, engine=type(engine).__name__, chunks=engine.chunks)
     if before is not None and stop is not None:
+        engine.publish(step, before.params)
         return Ended(before, stop, terms)
     loop = until(sweeps(work.algorithm, engine, work.seed, begin, first), work.rules(), before)
     return _steps(run, loop, Saver(run, engine, work.checkpoint, kept), progress, terms)
@@ -173,6 +174,7 @@ class Saver:
 
 def _begin(run: RunDirectory) -> tuple[int, Params] | None:
     """Step and parameters to go on from: the newest whole checkpoint, else those of step 0, else none."""
+    run.history.file(0).parent.mkdir(exist_ok=True)  # a checkpoint has its own copy of what was lost here
     known = run.checkpoints.newest_whole()
     damaged = [step for step in run.checkpoints.steps() if known is None or step > known[0]]
     if damaged:
@@ -187,7 +189,7 @@ def _begin(run: RunDirectory) -> tuple[int, Params] | None:
 
 
 def _settled(
-    rules: list[Rule], begin: tuple[int, Params] | None, terms: dict[int, Any]
+    run: RunDirectory, rules: list[Rule], begin: tuple[int, Params] | None, terms: dict[int, Any]
 ) -> tuple[Snapshot | None, Stop | None]:
     """The step to go on from as the loop left it, and whether the run had stopped there."""
     if begin is None or begin[0] == 0:
@@ -195,9 +197,9 @@ def _settled(
     step, params = begin
     missing = sorted(set(range(1, step + 1)) - set(terms))
     if missing:
-        raise StorageError(
-            f"events.jsonl: the log has no step {missing[0]}, but a checkpoint has step {step}"
-        )
+        what = f"the log has no step {missing[0]}, but a checkpoint has step {step}"
+        way = f"take the log from a copy, or remove {run.path} and begin again"
+        raise StorageError(f"{run.path / 'events.jsonl'}: {what}; {way}")
     now = Snapshot(step, params, terms[step])
     before = Snapshot(step - 1, None, terms[step - 1]) if step > 1 else None
     return now, next((found for rule in rules if (found := rule(before, now)) is not None), None)

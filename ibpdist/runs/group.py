@@ -1,14 +1,14 @@
 """A group: fits of the same data and hold-out that advance together, in a run of their own.
 
-Its `spec.yaml` lists the fits. When all have ended, the result of each is written to its own run;
-one that is there already is left as it is, so the end can be interrupted and made again.
+Its `spec.yaml` lists the fits, and they stay together: when all have ended, the result of each is written
+to its own run. One that is there already is left as it is, so the end can be interrupted and made again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,16 +85,19 @@ def group_folder(campaign: Path, fits: Sequence[Fit]) -> Path:
 
 
 def under_way(campaign: Path, wanted: Sequence[Fit]) -> list[list[Fit]]:
-    """Groups that began and did not end, of fits that are all wanted; the others are removed."""
+    """Groups that began and did not end and have fits that are wanted; the others are removed.
+
+    Each has all of its fits: those that are there already, or not in the grid any more, end with the others.
+    """
     by_id, found = {fit.id: fit for fit in wanted}, []
     for folder in sorted((campaign / "groups").glob("*")):
         try:
-            ids = _ids(folder)
-        except StorageError:  # damaged, or killed while it was made: its fits are made again
-            ids = ["damaged"]
-        if ids and all(one in by_id for one in ids):
-            found.append([by_id[one] for one in ids])
-        elif ids:
+            fits = _fits(folder, by_id)
+        except (StorageError, UsageError):  # damaged, or killed while it was made: its fits are made again
+            fits = []
+        if fits is not None and any(fit.id in by_id for fit in fits):
+            found.append(fits)
+        elif fits is not None:
             shutil.rmtree(folder, ignore_errors=True)
     return found
 
@@ -187,8 +190,17 @@ def _seconds(run: Path, fits: int) -> list[float]:
     return [round(one, 3) for one in spent]
 
 
+def _fits(folder: Path, wanted: Mapping[str, Fit]) -> list[Fit] | None:
+    """The fits of a group, without labels where they are not wanted; None when it has ended."""
+    ids = _ids(folder)
+    if ids is None:
+        return None
+    specs = GroupSpec.read(folder / "spec.yaml").fits
+    return [wanted.get(one) or Fit(one, {}, spec) for one, spec in zip(ids, specs, strict=True)]
+
+
 def _ids(folder: Path) -> list[str] | None:
-    """The fits of a group; None when it has ended."""
+    """The ids of the fits of a group; None when it has ended."""
     if any(event["event"] == "finished" for event in events.read(folder / "events.jsonl")):
         return None
     found: list[str] = identity(folder)["ids"]

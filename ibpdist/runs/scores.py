@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.errors import OutputInUse, StorageError
-from ibpdist.runs import sealed
+from ibpdist.runs import records, sealed
 from ibpdist.runs.directory import is_run
 from ibpdist.runs.lock import Lock
 
@@ -22,6 +24,25 @@ _COUNTS = ("cells", "rows")
 Entry = dict[str, Any]
 
 
+class NotKept(UserWarning):
+    """A score was made, and its run could not be written."""
+
+    def __init__(self, error: OutputInUse | StorageError) -> None:
+        super().__init__(f"the score is not kept in the run: {error}")
+        self.error = error
+
+
+@contextmanager
+def required() -> Iterator[None]:
+    """A score that is not kept is an error here. For one thread: filters of warnings are of the process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotKept)
+        try:
+            yield
+        except NotKept as lost:
+            raise lost.error from lost
+
+
 def keep(run: str | Path, scored: xr.Dataset, data: str, fingerprint: str) -> None:
     """Put a score into its run; a run that cannot be written gives a warning, the score is there anyway."""
     path = _home(Path(run))
@@ -31,15 +52,14 @@ def keep(run: str | Path, scored: xr.Dataset, data: str, fingerprint: str) -> No
     try:
         _add(path, entry)
     except (OutputInUse, StorageError) as error:
-        warnings.warn(f"the score is not kept in the run: {error}", stacklevel=3)
+        warnings.warn(NotKept(error), stacklevel=3)
 
 
 def read(run: Path) -> xr.Dataset | None:
     """Scores (evaluation, estimate) of a run in the order in which they were made, None without any."""
-    path = _home(run) / NAME
-    if not path.exists():
+    entries = _entries(_home(run))
+    if not entries:
         return None
-    entries: list[Entry] = sealed.read(path)
     held: dict[str, Any] = {
         name: (("evaluation", "estimate"), np.array([list(entry[name].values()) for entry in entries]))
         for name in ("score", "error")
@@ -49,6 +69,15 @@ def read(run: Path) -> xr.Dataset | None:
     made = xr.Dataset(held, {"estimate": list(entries[0]["score"])})
     made.score.attrs["units"] = "nats per hidden cell"
     return made
+
+
+def mend(run: Path) -> None:
+    """Remove scores that cannot be read, so that they can be made again."""
+    try:
+        _entries(run)
+    except StorageError:
+        with records.storage_errors(run):
+            (run / NAME).unlink(missing_ok=True)
 
 
 def own(found: xr.Dataset | None, data: str) -> int | None:
@@ -61,6 +90,16 @@ def own(found: xr.Dataset | None, data: str) -> int | None:
     return next(iter(hidden or np.flatnonzero(of == data).tolist()), None)
 
 
+def _entries(path: Path) -> list[Entry]:
+    """What a run keeps; a StorageError says how to go on when that is damaged."""
+    file = path / NAME
+    try:
+        found: list[Entry] = sealed.read(file) if file.exists() else []
+    except StorageError as error:
+        raise StorageError(f"{error}; remove it, and evaluate or sweep makes scores again") from error
+    return found
+
+
 def _home(run: Path) -> Path:
     return run.parent if run.name == "result.zarr" else run
 
@@ -68,8 +107,7 @@ def _home(run: Path) -> Path:
 def _add(path: Path, entry: Entry) -> None:
     lock = Lock(path / "lock")
     try:
-        known: list[Entry] = sealed.read(path / NAME) if (path / NAME).exists() else []
-        others = [one for one in known if _which(one) != _which(entry)]
+        others = [one for one in _entries(path) if _which(one) != _which(entry)]
         sealed.write(path / NAME, [*others, entry])
     finally:
         lock.release()

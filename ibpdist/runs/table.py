@@ -2,7 +2,8 @@
 
 Dims are those of the grid: system, truncation, every swept key, restart. What is not there yet, or
 failed, is NaN in the numbers and told by `status` and `stop`; a fit that failed only when it was scored
-has its other numbers.
+has its other numbers. One whose files are damaged counts as failed. RUN/summary.json has the hashes of
+RUN/summary.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import xarray as xr
 
 from ibpdist.data import zarrs
 from ibpdist.errors import StorageError
-from ibpdist.runs import events, result, scores
+from ibpdist.runs import events, result, scores, sealed
 from ibpdist.runs.campaign import Fit, Manifest, failure, fit_folder, is_finished
 
 NUMBERS = {
@@ -34,6 +35,7 @@ WORDS = {
     "seed": "of all that is random",
     "fit": "name of its folder in fits/",
 }
+SEAL = "summary.json"
 Row = dict[str, Any]
 
 
@@ -60,13 +62,20 @@ def row(path: Path, fit: Fit) -> Row:
     told: Row = {"fit": fit.id, "seed": str(fit.spec.seed), "status": "waiting"}
     failed = failure(path, fit.id)
     if is_finished(path, fit.id):
-        found = ended(fit_folder(path, fit.id))
-        names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
-        numbers = {ours: found[theirs] for theirs, ours in names.items()}
-        told |= {"status": "finished", "stop": found["reason"], **numbers, **_heldout(path, fit)}
+        try:
+            told |= _found(path, fit)
+        except StorageError as error:
+            told |= {"status": "failed", "stop": str(error)}
     if failed is not None:
         told |= {"status": "failed", "stop": failed["reason"]}
     return told
+
+
+def _found(path: Path, fit: Fit) -> Row:
+    found = ended(fit_folder(path, fit.id))
+    names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
+    numbers = {ours: found[theirs] for theirs, ours in names.items()}
+    return {"status": "finished", "stop": found["reason"], **numbers, **_heldout(path, fit)}
 
 
 def coordinate(values: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -79,31 +88,27 @@ def coordinate(values: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 
 def write(path: Path, manifest: Manifest) -> xr.Dataset:
-    """Write RUN/summary under another name, then give it its own."""
+    """Write RUN/summary under another name, note its hashes, then give it its own name."""
     made, staged = summary(path, manifest), path / "summary.partial"
     shutil.rmtree(staged, ignore_errors=True)
     result.store(xr.DataTree(made), staged)
     zarrs.consolidate(staged)
     shutil.rmtree(path / "summary", ignore_errors=True)
+    sealed.write(path / SEAL, result.hashes(staged))
     staged.rename(path / "summary")
     return made
 
 
-def read(path: Path) -> xr.Dataset | None:
-    """RUN/summary as it was last written, None without any; a StorageError when it is damaged."""
-    store = path / "summary"
-    if not store.exists():
-        return None
-    try:
-        found: xr.Dataset = xr.open_zarr(store).load()
-    except Exception as error:  # of whichever library
-        raise StorageError(f"{store}: cannot be read: {error}; sweep writes it again") from error
-    return found
-
-
 def ended(folder: Path) -> Row:
-    """What the log of a fit says of its end."""
-    return [event for event in events.read(folder / "events.jsonl") if event["event"] == "ended"][-1]
+    """What the log of a finished fit says of its end; a StorageError when it does not."""
+    log, way = folder / "events.jsonl", "remove the folder of this fit, and sweep makes the fit again"
+    try:
+        told = [event for event in events.read(log) if event["event"] == "ended"]
+    except StorageError as error:
+        raise StorageError(f"{error}; {way}") from error
+    if not told:
+        raise StorageError(f"{log}: is missing or does not say how the fit ended; {way}")
+    return told[-1]
 
 
 def _heldout(path: Path, fit: Fit) -> Row:

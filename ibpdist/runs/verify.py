@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ibpdist.data.verify import verify_dataset
 from ibpdist.errors import StorageError
 from ibpdist.runs import events, records, result, scores, sealed, table
-from ibpdist.runs.campaign import FAILED, Manifest, is_campaign
+from ibpdist.runs.campaign import FAILED, GRID, MANIFEST, Manifest, is_campaign, is_meant
 from ibpdist.runs.checkpoint import Checkpoints
 from ibpdist.runs.directory import identity, is_run
 from ibpdist.runs.events import Event
@@ -22,11 +22,9 @@ def verify(path: str | Path) -> list[str]:
     place = Path(path)
     if not place.exists():
         raise StorageError(f"{place}: does not exist; name a run, a campaign or a dataset")
-    if is_campaign(place):
-        return list(_campaign(place))
     if is_run(place) or (place / "spec.yaml").exists():
         return list(_run(place))
-    return verify_dataset(place)
+    return list(_campaign(place)) if is_meant(place) else verify_dataset(place)
 
 
 def _run(path: Path) -> Iterator[str]:
@@ -51,15 +49,13 @@ def _run(path: Path) -> Iterator[str]:
 
 
 def _campaign(path: Path) -> Iterator[str]:
-    """The manifest, the log, the summary, and every run of fits and groups."""
-    try:
-        Manifest.read(path)
-        events.read(path / "events.jsonl")
-        table.read(path)
-        for failed in sorted(path.glob(f"fits/*/{FAILED}")):
-            sealed.read(failed)
-    except StorageError as error:
-        yield str(error)
+    """The manifest, the grid, the log, failures, the summary, and every run of fits and groups."""
+    yield from _grid(path)
+    yield from _unread(events.read, path / "events.jsonl")
+    for failed in sorted(path.glob(f"fits/*/{FAILED}")):
+        yield from _unread(sealed.read, failed)
+    if not is_held(path / "lock"):
+        yield from (f"{one}; sweep writes it again" for one in _summary(path))
     runs = [*sorted(path.glob("groups/*")), *sorted(path.glob("fits/*"))]
     for run in filter(is_run, runs):
         yield from _run(run)
@@ -71,9 +67,41 @@ def _campaign(path: Path) -> Iterator[str]:
         yield from (f"{one}: was left by a process that was killed; sweep removes it" for one in litter)
 
 
-def _readable(path: Path) -> Iterator[str]:
+def _grid(path: Path) -> Iterator[str]:
+    """The manifest of a campaign, and the file that says the same to people."""
+    if not is_campaign(path):
+        yield f"{path / MANIFEST}: is missing; take it from a copy, or sweep the grid in another place"
+        return
     try:
-        identity(path)
+        told = Manifest.read(path).is_told(path)
+    except StorageError as error:
+        yield str(error)
+        return
+    if not (path / GRID).exists():
+        yield f"{path / GRID}: is missing; resume writes it again"
+    elif not told:
+        yield f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it, and resume writes it again"
+
+
+def _summary(path: Path) -> Iterator[str]:
+    """The summary is as it was written; of one that was being replaced the litter is told of."""
+    store, seal = path / "summary", path / table.SEAL
+    if (path / "summary.partial").exists():
+        return
+    if store.exists():
+        yield from _unlike(store, seal)
+    elif seal.exists():
+        yield f"{store}: is missing"
+
+
+def _readable(path: Path) -> Iterator[str]:
+    yield from _unread(identity, path)
+
+
+def _unread(read: Callable[[Path], object], path: Path) -> Iterator[str]:
+    """What stands in the way of reading something."""
+    try:
+        read(path)
     except StorageError as error:
         yield str(error)
 
@@ -109,17 +137,11 @@ def _disorder(read: list[Event]) -> Iterator[str]:
 
 def _parameters(path: Path) -> Iterator[str]:
     for file in sorted(path.glob("params/*.rec")):
-        try:
-            records.check(file)
-        except StorageError as error:
-            yield str(error)
+        yield from _unread(records.check, file)
 
 
 def _scores(path: Path) -> Iterator[str]:
-    try:
-        scores.read(path)
-    except StorageError as error:
-        yield str(error)
+    yield from _unread(scores.read, path)
 
 
 def _data(store: Path) -> Iterator[str]:
@@ -136,18 +158,22 @@ def _torn(log: Path) -> Iterator[str]:
 
 
 def _result(path: Path) -> Iterator[str]:
-    store, listing = path / "result.zarr", path / "result.json"
-    if not store.exists():
-        return
+    if (path / "result.zarr").exists():
+        yield from _unlike(path / "result.zarr", path / "result.json")
+
+
+def _unlike(store: Path, listing: Path) -> Iterator[str]:
+    """Files that are not those of which a list has the hashes."""
     try:
         expected = sealed.read(listing)
     except StorageError as error:
-        yield f"{error}; so the result cannot be checked"
+        yield f"{error}; so the {store.stem} cannot be checked"
         return
     found = result.hashes(store)
     yield from (f"{store / name}: is missing" for name in sorted(expected.keys() - found.keys()))
     yield from (
-        f"{store / name}: does not belong to the result" for name in sorted(found.keys() - expected.keys())
+        f"{store / name}: does not belong to the {store.stem}"
+        for name in sorted(found.keys() - expected.keys())
     )
     for name in sorted(expected.keys() & found.keys()):
         if expected[name] != found[name]:

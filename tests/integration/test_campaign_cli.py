@@ -69,6 +69,74 @@ def test_a_campaign_from_a_file(file, tmp_path):
     assert run_cli("verify", run).stdout == f"{run}: no problems\n"
 
 
+def test_resume_takes_the_grid_that_is_sealed(file, tmp_path):
+    run = tmp_path / "the run"
+    assert run_cli("sweep", file, run, "-q").exit_code == 0
+    own = run / "campaign.yaml"
+    text = own.read_text()
+    own.write_text(text.replace("restarts: 2", "restarts: 3"))
+    for arguments in (("resume", run), ("sweep", own, run)):
+        done = run_cli(*arguments, "-q")
+        assert (done.exit_code, len(done.stderr.splitlines())) == (4, 1)
+        assert done.stderr.startswith(
+            f"ibpdist: {own}: is not the grid that manifest.json seals; remove it to"
+        )
+    own.unlink()
+    done = run_cli("resume", run)
+    assert done.exit_code == 0
+    assert done.stdout.endswith(f"more with: ibpdist show '{run}'\n")
+    assert own.read_text() == text
+    assert run_cli("verify", run).exit_code == 0
+
+
+def test_a_fit_that_is_damaged_is_shown(store, tmp_path):
+    file, run = tmp_path / "campaign.yaml", tmp_path / "run"
+    file.write_text(as_yaml(grid(store, truncation=3, restarts=3, holdout=0.25)))
+    assert run_cli("sweep", file, run, "-q").exit_code == 0
+    fits = ibp.open_campaign(run).manifest.fits
+    score, log = (
+        run / "fits" / fits[at].id / name for at, name in ((0, "heldout.json"), (1, "events.jsonl"))
+    )
+    score.write_text("half")
+    log.unlink()
+    for name in ("show", "evaluate", "report"):
+        done = run_cli(name, run)
+        assert done.exit_code == 0, done.output
+    shown = run_cli("show", run).stdout
+    assert "1 of 3 fits ended" in shown
+    assert f"restart 0: {score}: damaged" in shown
+    assert f"restart 1: {log}: is missing" in shown
+    done = run_cli("sweep", file, run, "-q")
+    assert done.exit_code == 4
+    assert done.stderr.startswith(
+        f"ibpdist: 1 of 3 fits failed, first lg-vi-infinite, K = 3, restart 1: {log}"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_killed_while_results_are_written_it_makes_no_step_again(tmp_path):
+    store = small_store(tmp_path, rows=3000, columns=36, chunk_rows=300)
+    file, run = tmp_path / "campaign.yaml", tmp_path / "run"
+    systems = ["lg-vi-infinite", "fa-vi-infinite"]
+    file.write_text(
+        as_yaml(grid(store, system=systems, truncation=[4, 8], restarts=4, holdout=0.1, steps=10))
+    )
+    process = command("sweep", file, run, "--serial", "-q")
+    wait_for(lambda: list(run.glob("fits/*/result.zarr")), process)
+    process.send_signal(signal.SIGKILL)
+    process.wait(30)
+    written = len(list(run.glob("fits/*/result.zarr")))
+    made, (folder,) = steps_made(run), run.glob("groups/*")
+    assert (made, written < 16) == (10, True)
+    process = command("sweep", file, run, "--serial", "-q")
+    assert process.wait(300) == 0, process.stderr.read()
+    begun = [e["step"] for e in events.read(folder / "events.jsonl") if e["event"] == "begin"]
+    assert begun == [0, 10]
+    assert steps_made(run) == 10
+    assert list(run.glob("groups/*")) == [folder]
+    assert verify(run) == []
+
+
 def test_other_commands_take_the_best_fit(store, file, tmp_path):
     run = tmp_path / "run"
     assert run_cli("sweep", file, run, "-q").exit_code == 0
@@ -172,7 +240,7 @@ def test_killed_in_the_middle_it_computes_no_committed_fit_again(store, tmp_path
 
 
 def test_interrupted_it_says_how_to_go_on(store, tmp_path):
-    file, run = tmp_path / "campaign.yaml", tmp_path / "run"
+    file, run = tmp_path / "a campaign.yaml", tmp_path / "the run"
     file.write_text(as_yaml(grid(store, steps=100_000)))
     first = command("sweep", file, run, "--serial")
     wait_for(lambda: steps_of_group(run, 0) > 3, first)
@@ -183,5 +251,5 @@ def test_interrupted_it_says_how_to_go_on(store, tmp_path):
     first.send_signal(signal.SIGINT)
     assert first.wait(60) == 130
     said = first.stderr.read()
-    assert f"ibpdist: go on with: ibpdist sweep {file} {run}" in said
+    assert f"ibpdist: go on with: ibpdist sweep '{file}' '{run}'" in said
     assert not (run / "lock").exists()

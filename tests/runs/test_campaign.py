@@ -1,6 +1,8 @@
 """A campaign on disk: the frozen manifest, who may write, what a kill leaves behind."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from ibpdist.runs.campaign import (
     fit_folder,
     is_campaign,
     is_finished,
+    sealed_grid,
 )
 from ibpdist.runs.verify import verify
 from tests.support.grids import grid, small_store, told
@@ -26,9 +29,10 @@ def spec_of(**keys):
 
 def begun(path, fingerprint="f", **keys):
     directory = CampaignDirectory(path)
-    manifest = directory.begin(spec_of(**keys), fingerprint)
-    directory.close()
-    return manifest
+    try:
+        return directory.begin(spec_of(**keys), fingerprint)
+    finally:
+        directory.close()
 
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path):
@@ -159,6 +163,135 @@ def test_damage_to_a_file_below_is_found(swept, where):
     finally:
         path.write_bytes(whole)
     assert verify(swept) == []
+
+
+def problems(run, change):
+    """What verification says of a campaign while something in it is changed."""
+    kept = shutil.copytree(run, run.with_name("kept"))
+    try:
+        change()
+        return verify(run)
+    finally:
+        shutil.rmtree(run)
+        kept.rename(run)
+
+
+def test_every_damage_to_the_summary_is_named(swept):
+    store = swept / "summary"
+    names = sorted(file for file in store.rglob("*") if file.is_file())
+    assert len(names) > 20
+    for file in names[::5]:
+        raw = file.read_bytes()
+        file.unlink()
+        assert verify(swept) == [f"{file}: is missing; sweep writes it again"]
+        file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+        (problem,) = verify(swept)
+        assert problem == f"{file}: damaged: it does not match its hash; sweep writes it again"
+        file.write_bytes(raw)
+    more = store / "more"
+    assert problems(swept, lambda: more.write_text("x")) == [
+        f"{more}: does not belong to the summary; sweep writes it again"
+    ]
+    gone = problems(swept, lambda: shutil.rmtree(store))
+    assert gone == [f"{store}: is missing; sweep writes it again"]
+
+
+def test_a_summary_without_its_hashes_cannot_be_checked(swept):
+    seal = swept / "summary.json"
+    for change in (seal.unlink, lambda: seal.write_text("half")):
+        (problem,) = problems(swept, change)
+        assert problem.startswith(f"{seal}: ")
+        assert problem.endswith("; so the summary cannot be checked; sweep writes it again")
+
+
+def test_a_summary_that_is_being_written_has_no_problems(swept):
+    def written():
+        shutil.rmtree(swept / "summary")
+        (swept / "summary.partial").mkdir()
+
+    (problem,) = problems(swept, written)
+    assert problem.startswith(f"{swept / 'summary.partial'}: was left")
+
+    def at_work():
+        nonlocal held
+        held = CampaignDirectory(swept)
+        shutil.rmtree(swept / "summary")
+
+    held = None
+    assert problems(swept, at_work) == []
+    held.close()
+
+
+@pytest.mark.parametrize("text", ["", "#", "half: [", None])
+def test_a_grid_that_is_not_the_one_that_is_sealed_is_named(swept, text):
+    file = swept / "campaign.yaml"
+    edited = file.read_text().replace("restarts: 2", "restarts: 3") if text is None else text
+    assert edited != file.read_text()
+    (problem,) = problems(swept, lambda: file.write_text(edited))
+    assert (
+        problem == f"{file}: is not the grid that manifest.json seals; remove it, and resume writes it again"
+    )
+    assert problems(swept, file.unlink) == [f"{file}: is missing; resume writes it again"]
+
+
+def test_a_lost_manifest_is_named(swept):
+    lost = swept / "manifest.json"
+    said = f"{lost}: is missing; take it from a copy, or sweep the grid in another place"
+    assert problems(swept, lost.unlink) == [said]
+
+    def with_grid():
+        lost.unlink()
+        (swept / "campaign.yaml").unlink()
+
+    assert problems(swept, with_grid) == [said]
+
+
+def test_all_that_is_damaged_is_named(swept):
+    """Not only the first of what is sealed."""
+
+    def damage():
+        for name in ("manifest.json", "events.jsonl", "summary.json"):
+            (swept / name).write_text("#\n")
+        (fit,) = [*(swept / "fits").iterdir()][:1]
+        (fit / "failed.json").write_text("#")
+
+    said = problems(swept, damage)
+    assert [Path(one.split(": ")[0]).name for one in said] == [
+        "manifest.json",
+        "events.jsonl",
+        "failed.json",
+        "summary.json",
+    ]
+
+
+def test_a_grid_is_written_after_what_is_sealed(tmp_path, monkeypatch):
+    """A kill between the two leaves no file that says something else."""
+
+    def killed(path, parts):
+        raise KeyboardInterrupt
+
+    run = tmp_path / "run"
+    old = begun(run)
+    with monkeypatch.context() as patched:
+        patched.setattr("ibpdist.runs.campaign.records.replace_file", killed)
+        with pytest.raises(KeyboardInterrupt):
+            begun(run, truncation=[3, 4, 5])
+    assert not (run / "campaign.yaml").exists()
+    assert sealed_grid(run) == old.spec
+    made = begun(run, truncation=[3, 4, 5])
+    assert sealed_grid(run) == made.spec
+    assert made.is_told(run)
+
+
+def test_a_failure_that_cannot_be_read(tmp_path):
+    directory = CampaignDirectory(tmp_path / "run")
+    fit = directory.begin(spec_of(), "f").fits[0]
+    directory.fail(fit, "it is too large", 2)
+    directory.close()
+    path = fit_folder(tmp_path / "run", fit.id) / "failed.json"
+    path.write_text("half")
+    said = f"{path}: damaged: it does not match its hash; sweep tries the fit again"
+    assert failure(tmp_path / "run", fit.id) == {"reason": said, "code": StorageError.code}
 
 
 def test_litter_is_named(swept):

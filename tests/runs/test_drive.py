@@ -1,5 +1,7 @@
 """From anywhere to the result, with a log and checkpoints on the way."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -162,8 +164,34 @@ def test_a_log_that_lost_steps_is_refused(tmp_path, spec):
         go(tmp_path, spec, stop_at=8)
     log = tmp_path / "run" / "events.jsonl"
     log.write_bytes(b"")
-    with pytest.raises(StorageError, match="the log has no step 1, but a checkpoint has step 6"):
+    with pytest.raises(StorageError, match="the log has no step 1, but a checkpoint has step 6") as caught:
         go(tmp_path, spec)
+    way = f"take the log from a copy, or remove {tmp_path / 'run'} and begin again"
+    assert str(caught.value).startswith(f"{log}: ")
+    assert str(caught.value).endswith(f"; {way}")
+
+
+@pytest.mark.parametrize("stop_at", [2, 8])
+def test_parameters_that_are_lost_are_those_of_the_checkpoint(tmp_path, spec, stop_at):
+    plain = go(tmp_path, spec, "plain")
+    with pytest.raises(Enough):
+        go(tmp_path, spec, stop_at=stop_at)
+    shutil.rmtree(tmp_path / "run" / "params")
+    assert_same(plain, go(tmp_path, spec))
+    begins = [e["step"] for e in events.read(tmp_path / "run" / "events.jsonl") if e["event"] == "begin"]
+    assert begins == [0, 0 if stop_at == 2 else 6]
+
+
+def test_parameters_are_lost_before_the_result_was_written(tmp_path, spec, monkeypatch):
+    plain = go(tmp_path, spec, "plain")
+    with monkeypatch.context() as patch:
+        patch.setattr(module.result, "write", lambda *a: (_ for _ in ()).throw(Enough()))
+        with pytest.raises(Enough):
+            go(tmp_path, spec)
+    shutil.rmtree(tmp_path / "run" / "params")
+    path = go(tmp_path, spec)
+    assert kinds(path).count("step") == 12, "no step is made again"
+    assert_same(plain, path)
 
 
 def test_beginning_with_given_parameters(tmp_path, spec):

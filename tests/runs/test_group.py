@@ -95,8 +95,35 @@ def test_only_groups_of_wanted_fits_go_on(fits, tmp_path):
         with opened(tmp_path, pair, source):
             pass
     assert sorted(map(len, under_way(tmp_path, some))) == [2, 2]
-    assert under_way(tmp_path, some[:3]) == [list(some[:2])]
+    assert under_way(tmp_path, some[:2]) == [list(some[:2])]
     assert not group_folder(tmp_path, some[2:]).exists()
+
+
+def test_a_group_goes_on_with_all_of_its_fits(fits, tmp_path):
+    """Also with those that are there already, or that the grid has no more."""
+    some, source = fits
+    with opened(tmp_path, some, source) as run:
+        nonce = run.nonce
+    (found,) = under_way(tmp_path, some[1:2])
+    assert [(fit.id, fit.spec) for fit in found] == [(fit.id, fit.spec) for fit in some]
+    assert [dict(fit.labels) for fit in found] == [{}, dict(some[1].labels), {}, {}]
+    with opened(tmp_path, found, source) as run:
+        assert run.nonce == nonce
+    assert under_way(tmp_path, []) == []
+    assert not run.path.exists()
+
+
+def test_a_group_whose_spec_is_of_another_version_is_made_again(fits, tmp_path, monkeypatch):
+    some, source = fits
+    with opened(tmp_path, some, source) as run:
+        pass
+
+    def refused(path):
+        raise UsageError(f"{path}: fits: unknown key")
+
+    monkeypatch.setattr(GroupSpec, "read", refused)
+    assert under_way(tmp_path, some) == []
+    assert not run.path.exists()
 
 
 def test_a_damaged_group_is_made_again(fits, tmp_path):

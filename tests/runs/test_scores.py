@@ -129,3 +129,39 @@ def test_which_evaluation_is_of_what_was_held_out(sound, run):
     assert held.sizes["evaluation"] == 3
     assert scores.own(held, store) == scores.own(held, "moved.zarr") == 1
     assert scores.own(held.isel(evaluation=[2]), store) is None
+
+
+def test_a_score_that_must_be_kept_is_an_error_when_it_is_not(run, monkeypatch):
+    def fails(path, body):
+        raise StorageError(f"{path}: No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scores.sealed, "write", fails)
+        with pytest.raises(StorageError, match=r"heldout\.json: No space left"), scores.required():
+            ibp.evaluate(run)
+        with pytest.warns(UserWarning, match="not kept in the run"):
+            ibp.evaluate(run)
+    with scores.required():
+        ibp.evaluate(run)
+    assert scores.read(run) is not None
+
+
+def test_damaged_scores_say_the_way_out_and_are_mended(run):
+    ibp.evaluate(run)
+    scores.mend(run)
+    assert scores.read(run) is not None, "what is whole stays"
+    path = run / scores.NAME
+    path.write_bytes(path.read_bytes()[:40])
+    way = r"heldout\.json: damaged: .*; remove it, and evaluate or sweep makes scores again"
+    for reading in (ibp.open_result, ibp.evaluate):
+        with pytest.raises(StorageError, match=way):
+            reading(run)
+    scores.mend(run)
+    assert scores.read(run) is None
+    scores.mend(run)
+
+
+def test_damaged_scores_that_cannot_be_removed_are_told(run):
+    (run / scores.NAME).mkdir()
+    with pytest.raises(StorageError, match=scores.NAME):
+        scores.mend(run)

@@ -1,5 +1,6 @@
 """The summary of a campaign: dims, numbers and words, on disk."""
 
+import shutil
 import warnings
 
 import numpy as np
@@ -8,7 +9,7 @@ import xarray as xr
 
 import ibpdist as ibp
 from ibpdist.errors import StorageError
-from ibpdist.runs import table
+from ibpdist.runs import result, sealed, table
 from ibpdist.runs.campaign import CampaignDirectory, Manifest, fit_folder
 from tests.support.grids import grid, small_store
 
@@ -51,9 +52,7 @@ def test_numbers_are_those_of_the_results(found):
 def test_it_is_read_as_it_was_written(found):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        stored = table.read(found.path)
-        opened = xr.open_zarr(found.path / "summary").load()
-    assert stored.equals(opened)
+        stored = xr.open_zarr(found.path / "summary").load()
     for name, values in found.summary.variables.items():
         np.testing.assert_array_equal(stored[name].values, values.values, err_msg=str(name))
 
@@ -69,15 +68,49 @@ def test_what_waits_or_failed_is_nan_and_told(found, tmp_path):
     assert set(made.status.values.flat[1:]) == {"waiting"}
     assert np.isnan(made.objective).all()
     assert (made.fit != "").all()
-    assert table.read(tmp_path / "run").status.values.flat[0] == "failed"
+    assert xr.open_zarr(tmp_path / "run" / "summary").load().status.values.flat[0] == "failed"
 
 
-def test_a_damaged_summary_is_named(found, tmp_path):
-    assert table.read(tmp_path) is None
-    table.write(tmp_path, Manifest.of(found.spec, "f"))
-    (tmp_path / "summary" / "zarr.json").write_text("{")
-    with pytest.raises(StorageError, match=r"summary: cannot be read: .*; sweep writes it again"):
-        table.read(tmp_path)
+def test_it_has_a_list_of_its_hashes(found, tmp_path):
+    for _ in range(2):
+        table.write(tmp_path, Manifest.of(found.spec, "f"))
+        assert sealed.read(tmp_path / table.SEAL) == result.hashes(tmp_path / "summary") != {}
+    assert {entry.name for entry in tmp_path.iterdir()} == {"summary", table.SEAL}
+
+
+@pytest.fixture
+def copied(found, tmp_path):
+    """A fit of a campaign that is a copy, with its folder."""
+    run = shutil.copytree(found.path, tmp_path / "run")
+    fit = Manifest.read(run).fits[3]
+    return run, fit, fit_folder(run, fit.id)
+
+
+@pytest.mark.parametrize("damage", [b"", b"#", None], ids=["empty", "damaged", "missing"])
+def test_a_fit_without_its_log_has_failed(copied, damage):
+    run, fit, folder = copied
+    log = folder / "events.jsonl"
+    if damage is None:
+        log.unlink()
+    else:
+        log.write_bytes(damage + log.read_bytes() if damage else damage)
+    told = table.row(run, fit)
+    assert told["status"] == "failed"
+    assert told["stop"].startswith(f"{log}: ")
+    assert told["stop"].endswith("; remove the folder of this fit, and sweep makes the fit again")
+    assert "objective" not in told
+    with pytest.raises(StorageError, match="events"):
+        table.ended(folder)
+
+
+def test_a_failure_that_cannot_be_read_is_one(copied):
+    run, fit, folder = copied
+    (folder / "failed.json").write_text("half")
+    told = table.row(run, fit)
+    assert told["status"] == "failed"
+    assert told["stop"].endswith(
+        "failed.json: damaged: it does not match its hash; sweep tries the fit again"
+    )
 
 
 @pytest.mark.parametrize(
