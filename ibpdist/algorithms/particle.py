@@ -58,7 +58,7 @@ class Particles:
         of = {"noise": self.model.observation, "scale": self.model.observation, "mass": self.model.prior}
         learned = [name for name, axis in of.items() if isinstance(getattr(axis, name), str)]
         if learned:
-            raise UsageError(f"a particle filter learns no {' or '.join(learned)}: set a number for each")
+            raise UsageError(f"a particle filter learns nothing: set a number for {' and '.join(learned)}")
 
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         """Nobody has anything."""

@@ -96,7 +96,7 @@ def _outcome(error: BaseException) -> tuple[int, str]:
 
 def _warn(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """A warning of ours is for the user and one line; those of libraries are for developers."""
-    if category is UserWarning:
+    if category is UserWarning or category.__module__.startswith("ibpdist."):
         click.echo(f"ibpdist: warning: {' '.join(str(message).split())}", err=True)
 
 

@@ -152,9 +152,9 @@ def test_more_memory_than_there_is_is_refused(monkeypatch):
 
 
 REFUSED = [
-    ({"noise": "one"}, "a particle filter learns no noise: set a number for each"),
-    ({"scale": "one", "mass": "learn"}, "learns no scale or mass: set"),
-    ({"mass": "learn"}, "learns no mass"),
+    ({"noise": "one"}, "a particle filter learns nothing: set a number for noise$"),
+    ({"scale": "one", "mass": "learn"}, "set a number for scale and mass$"),
+    ({"mass": "learn"}, "set a number for mass$"),
     ({"particles": 0}, "particles is 0"),
 ]
 
