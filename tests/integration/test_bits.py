@@ -1,16 +1,13 @@
 """The systems of the catalog give the same bits wherever they run, whoever dies."""
 
-import os
-import signal
 import threading
 import time
 
-import numpy as np
 import pytest
 
 import ibpdist as ibp
 from ibpdist.runs.verify import verify
-from tests.support.clusters import objectives, worker_pids
+from tests.support.clusters import kill_the_oldest, objectives, worker_pids
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 SYSTEMS = {
@@ -41,7 +38,7 @@ class Killer:
     had to be made again in five steps."""
 
     def __init__(self):
-        self.rng, self.noticed = np.random.default_rng(3), 0
+        self.noticed = 0
 
     def __call__(self, now):
         self.noticed += now.replayed > 0
@@ -49,12 +46,7 @@ class Killer:
             deadline = time.monotonic() + 10
             while len(worker_pids()) < WORKERS and time.monotonic() < deadline:
                 time.sleep(0.1)
-            threading.Timer(0.05, self.strike).start()
-
-    def strike(self):
-        found = worker_pids()
-        if found:
-            os.kill(found[self.rng.integers(len(found))], signal.SIGKILL)
+            threading.Timer(0.05, kill_the_oldest).start()
 
 
 def assert_same(run, serial):

@@ -1,7 +1,6 @@
 """Fits with moves give the same bits wherever they run, whoever dies, also in the middle of a trial."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -9,13 +8,12 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 import ibpdist as ibp
 from ibpdist.runs import events
 from ibpdist.runs.verify import verify
-from tests.support.clusters import objectives, worker_pids
+from tests.support.clusters import kill_the_oldest, objectives, worker_pids
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 HERE = Path(__file__).parents[2]
@@ -80,8 +78,7 @@ def test_any_number_of_workers(case, tmp_path, count):
 
 
 class Killer:
-    """Kills a worker a moment after steps of trials until row state had to be made again in some steps: the
-    one that has run longest, since one that has just come has no row state yet."""
+    """Kills a worker a moment after steps of trials until row state had to be made again in some steps."""
 
     def __init__(self):
         self.noticed = 0
@@ -92,13 +89,8 @@ class Killer:
             deadline = time.monotonic() + 10
             while len(worker_pids()) < WORKERS and time.monotonic() < deadline:
                 time.sleep(0.1)
-            threading.Timer(0.02, self.strike).start()
+            threading.Timer(0.02, kill_the_oldest).start()
             time.sleep(0.03)
-
-    def strike(self):
-        with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess, ValueError):
-            oldest = min(worker_pids(), key=lambda pid: psutil.Process(pid).create_time())
-            os.kill(oldest, signal.SIGKILL)
 
 
 def test_workers_killed_in_many_steps(case, tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 
 import psutil
 
@@ -48,3 +49,9 @@ def worker_pids():
             if "spawn_main" in " ".join(process.cmdline()):
                 found.append(process.pid)
     return found
+
+
+def kill_the_oldest():
+    """Kill the worker of this process that has run longest: one that has just come has no row state yet."""
+    with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess, ValueError):
+        os.kill(min(worker_pids(), key=lambda pid: psutil.Process(pid).create_time()), signal.SIGKILL)
