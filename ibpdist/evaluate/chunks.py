@@ -36,7 +36,7 @@ class Shares:
 
     def __init__(self, source: Source, progress: Count | None) -> None:
         self._source, self._progress = source, progress
-        self._done = [0.0] * source.chunks
+        self._shares, self._done = [0.0] * source.chunks, 0.0
         self._lock = threading.Lock()
 
     def tell(self, index: int, share: float) -> None:
@@ -44,8 +44,9 @@ class Shares:
             return
         first, last = self._source.bounds(index)
         with self._lock:
-            self._done[index] = share * (last - first)
-            self._progress(int(round(sum(self._done), 6)), self._source.rows)
+            self._done += (share - self._shares[index]) * (last - first)
+            self._shares[index] = share
+            self._progress(int(round(self._done, 3)), self._source.rows)
 
 
 def over_chunks(work: Callable[[int], T], chunks: int, threads: int) -> Generator[T, None, None]:

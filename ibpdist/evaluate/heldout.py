@@ -74,7 +74,7 @@ class Scorer:
         for a in range(first, max(last, first + 1), ROWS):
             b = min(a + ROWS, last)
             parts.append(self._some(x[a:b], visible[a:b], hidden[a:b], start + a))
-            tick((b - first) / max(last - first, 1))
+            tick((b - first) / (last - first) if some.size else 1.0)
         plug, full = (_padded([part[i] for part in parts], first, len(x) - last) for i in (0, 1))
         return plug, full
 
@@ -160,9 +160,7 @@ def score(
     each = [of] if isinstance(of, Predictor) else of
     scorers: list[Scores] = [scorer_of(one, plan or Sampling(), uneven) for one in each]
     scorer: Scores = scorers[0] if len(scorers) == 1 else Averaged(scorers)
-    cells, parts = [], []
-
-    told = Shares(source, progress)
+    cells, parts, told = [], [], Shares(source, progress)
 
     def one(index: int) -> tuple[NDArray[np.int_], tuple[Sampled, Sampled]]:
         chunk = source.read(index)

@@ -16,6 +16,7 @@ from ibpdist.evaluate import heldout
 from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import predictor_of
 from ibpdist.evaluate.heldout import (
+    Protocol,
     columns_visible,
     enumerated,
     evaluate,
@@ -346,3 +347,22 @@ def test_it_tells_of_rows_and_of_draws(draws, expected, monkeypatch):
     columns = columns_visible("even", 6)
     score([of] * draws, source, columns, progress=lambda done, whole: told.append((done, whole)))
     assert told == [(done, 40) for done in expected]
+
+
+def test_rows_that_hide_nothing_are_done_too():
+    """Only the second half of the rows has hidden cells; all of them are told of in the end."""
+    data = synthetic("images", 90, seed=4, dtype="float64")
+    result, told = ibp.fit(data.x.values, system="lg-vi-finite", K=4, seed=1, steps=5, holdout=0.2), []
+    own = ArrayData(data.x.values, chunk_rows=20)
+    evaluate(result, data.x.values, visible="fitted", progress=lambda *at: told.append(at))
+    assert told[-1] == (90, 90)
+    told.clear()
+    hidden = Protocol(lambda chunk: (hides(chunk, False), hides(chunk, True)), "the second half")
+    score(make_predictor(3, 36, seed=1), own, hidden, progress=lambda *at: told.append(at))
+    assert [done for done, _ in told] == [20, 40, 60, 80, 90]
+
+
+def hides(chunk, hidden):
+    """Odd columns of rows from 45 on are hidden, even ones visible."""
+    later = np.arange(chunk.start, chunk.start + chunk.rows)[:, None] >= 45
+    return later & (np.arange(36) % 2 == hidden)
