@@ -22,7 +22,7 @@ from ibpdist.runs.restarts import seed_of
 from ibpdist.runs.verify import verify
 from tests.support.clusters import objectives
 
-GROUPS = ("params", "rows", "trace", "state")
+GROUPS = ("params", "rows", "trace", "internals")
 HERE = Path(__file__).parents[1]
 
 

@@ -2,21 +2,40 @@
 
 import dataclasses
 import json
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ibpdist.structs import Array, combine, dims, dims_of, is_struct, pack, parts, replace, struct, unpack
+import ibpdist
+from ibpdist.stored_kinds import HOMES, TAG_OF_CLASS
+from ibpdist.structs import (
+    Array,
+    UnreadableRecord,
+    arrays_of,
+    combine,
+    dims,
+    pack,
+    parts,
+    replace,
+    struct,
+    unpack,
+)
+
+PACKAGE = Path(ibpdist.__file__).parent
 
 
-@struct
+@struct("test-inner", since=1)
 class Inner:
     total: Array = dims("column")
 
 
-@struct
+@struct("test-record", since=2)
 class Record:
     yx: Array = dims("feature column")
     gram: Array = dims("feature feature_")
@@ -72,23 +91,6 @@ def test_plain_values_become_arrays():
     assert replace(made(1), rows=3.5).rows.shape == ()
 
 
-def test_dims_of():
-    assert dims_of(made(1)) == {
-        "yx": ("feature", "column"),
-        "gram": ("feature", "feature_"),
-        "least": ("feature",),
-        "born": ("newborn", "column"),
-        "ids": ("feature",),
-        "rows": (),
-    }
-
-
-def test_is_struct():
-    assert is_struct(made(1))
-    assert not is_struct(np.zeros(2))
-    assert not is_struct({"yx": 1})
-
-
 def test_combine_reduces_each_field_its_way():
     a, b = made(1, born=2), made(2, born=3)
     both = combine(a, b)
@@ -138,14 +140,88 @@ def test_replace_makes_another_record():
     assert b.yx is a.yx
 
 
-def test_a_name_stands_for_one_record_only():
-    """Stored records name their kind, so a second kind of that name would be read as the first."""
-    other = type("Inner", (), {"__module__": "elsewhere"})
-    with pytest.raises(TypeError, match="there is a record Inner in"):
-        struct(other)
+def test_a_tag_stands_for_one_record_only():
+    """Otherwise a second record with that tag would be read as the first."""
+    other = type("Other", (), {"__module__": "elsewhere"})
+    with pytest.raises(TypeError, match="the tag test-inner belongs to Inner in"):
+        struct("test-inner", since=1)(other)
 
 
-@struct
+def test_a_record_without_a_tag_is_not_stored():
+    @struct
+    class Untagged:
+        total: Array = dims("column")
+
+    with pytest.raises(TypeError, match="Untagged cannot be stored: it has no tag"):
+        pack(Untagged([1.0]))
+    assert arrays_of(Untagged([1.0]))["total"].tolist() == [1.0]
+
+
+def test_the_outline_names_no_class_and_no_module():
+    outline, _ = pack(made(1))
+    inner = {"tag": "test-inner", "since": 1, "records": {}}
+    assert outline == {"tag": "test-record", "since": 2, "records": {"inner": inner}}
+
+
+@struct("test-younger", since=1)
+class Younger:
+    yx: Array = dims("feature column")
+    weight: Array = dims("feature", default=1.0)
+    rows: Array = dims()
+
+
+def test_a_field_that_is_missing_takes_its_default():
+    outline, arrays = pack(Younger(np.zeros((2, 3)), np.zeros(2), 5))
+    del arrays["weight"]
+    assert unpack(outline, arrays).weight.tolist() == [1.0, 1.0]
+
+
+def test_a_field_that_is_missing_without_a_default_is_named():
+    outline, arrays = pack(Younger(np.zeros((2, 3)), np.zeros(2), 5))
+    del arrays["rows"]
+    with pytest.raises(UnreadableRecord, match="'test-younger' without 'rows', which this version needs"):
+        unpack(outline, arrays)
+
+
+def test_a_field_of_another_version_is_left_out_with_a_note():
+    outline, arrays = pack(made(3))
+    with pytest.warns(UserWarning, match="ignoring later of test-record"):
+        same(unpack(outline, {**arrays, "later": np.zeros(2)}), made(3))
+
+
+def test_an_unknown_tag_and_a_newer_layout_are_refused():
+    outline, arrays = pack(made(3))
+    with pytest.raises(UnreadableRecord, match="kind 'never-made', which this version does not know"):
+        unpack({**outline, "tag": "never-made"}, arrays)
+    with pytest.raises(UnreadableRecord, match="'test-record' of a newer version: update ibpdist"):
+        unpack({**outline, "since": 3}, arrays)
+
+
+def test_the_first_format_named_the_class():
+    arrays = {"on": np.ones(2), "rows": np.asarray(4.0)}
+    with pytest.raises(UnreadableRecord, match="kind 'Elsewhere'"):
+        unpack({"kind": "Elsewhere", "module": "ibpdist.nowhere", "records": {}}, arrays)
+    found = unpack({"kind": "Nothing", "module": "ibpdist.gone", "records": {}}, {})
+    assert type(found).__name__ == "Nothing"
+
+
+@pytest.mark.parametrize("tag", HOMES)
+def test_every_tag_is_at_home(tag):
+    """A record is found by its tag without its module having been imported before."""
+    code = f"from ibpdist.structs import _kind; print(_kind({{'tag': {tag!r}}})[0].__module__)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == HOMES[tag]
+
+
+def test_every_stored_record_has_a_home():
+    """Tags and homes are the same set, and no tag of the first format was lost."""
+    text = "".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    tags = set(re.findall(r'^@struct\("([a-z-]+)", since=\d+\)', text, re.MULTILINE))
+    assert tags == set(HOMES)
+    assert set(TAG_OF_CLASS.values()) <= tags
+
+
+@struct("test-several", since=1)
 class Several:
     each: tuple = parts()
     ends: tuple = parts("join")

@@ -24,7 +24,7 @@ class Phase(IntEnum):
     FLIPS = 2
 
 
-@struct
+@struct("anchored-params", since=1)
 class AnchoredParams:
     """`now` are the features; the others are what the next step needs.
 
@@ -46,7 +46,7 @@ class AnchoredParams:
     pairs: Array = dims("pair two")
 
 
-@struct
+@struct("anchored-row-state", since=1)
 class AnchoredState:
     """Row state, and the global row at which it starts."""
 

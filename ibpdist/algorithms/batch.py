@@ -25,7 +25,7 @@ FAILED = "failed"
 SHOWN = ("objective", "bound", "active")
 
 
-@struct
+@struct("member-params", since=1)
 class MemberParams:
     """Parameters of a member, and how it stands.
 
@@ -46,14 +46,14 @@ class MemberParams:
         return Stop(_text(self.word), _text(self.reason)) if self.word.size else None
 
 
-@struct
+@struct("members", since=1)
 class Members:
     """Something of each member: parameters, row state, questions; two of them are combined one by one."""
 
     members: Any = parts()
 
 
-@struct
+@struct("failed-question", since=1)
 class Left:
     """A question of a member that could not be asked, with the reason."""
 

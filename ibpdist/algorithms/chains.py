@@ -24,7 +24,7 @@ from ibpdist.errors import UsageError
 from ibpdist.structs import Array, dims, parts, struct
 
 
-@struct
+@struct("chain-report", since=1)
 class Told:
     """What a chain has come to: its globals, and terms of its log joint as JSON."""
 
@@ -32,14 +32,14 @@ class Told:
     terms: Array = dims("letter")
 
 
-@struct
+@struct("chain-reports", since=1)
 class ToldOf:
     """Of adjoining chains, in their order."""
 
     chains: Any = parts("join")
 
 
-@struct
+@struct("data-facts", since=1)
 class Facts:
     """Facts of the data, the same for every chain."""
 

@@ -17,7 +17,7 @@ WIDE = 2000
 """Columns up to which the whole covariance is made."""
 
 
-@struct
+@struct("covariance-question", since=1)
 class CovarianceQuestion:
     """The covariance of the rows in units `unit`, times `probe`; the whole of it when that is empty."""
 
@@ -33,7 +33,7 @@ class CovarianceAnswer:
     product: Array = dims("column component")
 
 
-@struct
+@struct("sample-question", since=1)
 class SampleQuestion:
     """A share of the rows, in units `unit`, on a `basis`; as they are when that is empty.
 

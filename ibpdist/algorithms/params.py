@@ -12,7 +12,7 @@ OFF = -1
 """The id of the feature that no row has."""
 
 
-@struct
+@struct("model-params", since=1)
 class ModelParams:
     """`ids` (feature) are never reused; `on` (feature) and `rows` are of the last step.
 

@@ -24,7 +24,7 @@ from ibpdist.observations._base import RowState, Survey
 from ibpdist.structs import Array, Named, dims, replace, struct
 
 
-@struct
+@struct("nothing", since=1)
 class Nothing:
     """Stands where there is no record."""
 
@@ -32,7 +32,7 @@ class Nothing:
 NOTHING = Nothing()
 
 
-@struct
+@struct("search-params", since=1)
 class SearchParams:
     """`now` is what rows are swept against; during a trial `kept` is the fit so far, else nothing.
 
@@ -45,7 +45,7 @@ class SearchParams:
     total: Array = dims("column")
 
 
-@struct
+@struct("search-row-state", since=1)
 class SearchState:
     """Row state under `now`, and during a trial that of the fit so far."""
 

@@ -17,7 +17,7 @@ from ibpdist.observations._base import Survey
 from ibpdist.structs import struct
 
 
-@struct
+@struct("chain", since=1)
 class Chain:
     """One draw of everything: globals, and who has what in all rows."""
 

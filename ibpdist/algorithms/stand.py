@@ -42,7 +42,7 @@ class Phase(IntEnum):
     DONE = 4
 
 
-@struct
+@struct("search-progress", since=1)
 class Stand:
     """`turn` is the move whose turn it is, `tries` how often it was refused since it last succeeded,
     `rounds` how many times all had their turn, `left` the passes left of a trial, `objective`, `bound`

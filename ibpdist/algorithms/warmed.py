@@ -25,7 +25,7 @@ FLAT = 1e-6
 """Relative gain of a step below which the fit has settled."""
 
 
-@struct
+@struct("started-by-fit-params", since=1)
 class WarmedParams:
     """Of the fit, of the sampler, or of both when rows have to be handed over in the next step.
 

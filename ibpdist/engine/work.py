@@ -17,7 +17,7 @@ from ibpdist.engine._base import Block, History
 from ibpdist.engine.memo import InMemory, Memo, PinnedData
 from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
-from ibpdist.structs import pack
+from ibpdist.structs import arrays_of
 
 KEPT_PARAMS = 32
 BATCH = 4 << 20
@@ -137,4 +137,4 @@ def save(bench: Workbench, first: int, last: int, step: int) -> Mapping[str, str
 
 
 def _size(state: Local) -> int:
-    return sum(array.nbytes for array in pack(state)[1].values())
+    return sum(array.nbytes for array in arrays_of(state).values())

@@ -43,9 +43,9 @@ def predictor_of(result: xr.DataTree) -> Predictor:
     system = catalog.find(str(result.attrs["system"]))
     if system.observation not in ("gaussian", "gaussian_joint"):
         raise UsageError(f"{system.name}: rows of {system.observation} observations cannot be scored yet")
-    params = result["params"].to_dataset()
-    named = {str(name): np.asarray(held.values) for name, held in params.variables.items()}
-    return predictor(named, system.weights)
+    groups = (result[name] for name in ("params", "internals") if name in result.children)
+    named = {str(name): held for group in groups for name, held in group.variables.items()}
+    return predictor({name: np.asarray(held.values) for name, held in named.items()}, system.weights)
 
 
 def predictors_of(result: xr.DataTree) -> list[Predictor]:

@@ -124,13 +124,13 @@ def transform(
 
 def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference:
     """The algorithm of a result with its parameters."""
-    from ibpdist.runs.result import params_of
+    from ibpdist.runs.layout import state_of
 
     spec = spec_of(result)
     built = catalog.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
     in_turn = catalog.find(spec.system).in_turn
     algorithm = Coordinate(built.model, 1, _INNER) if in_turn else built.plain()
-    return Inference(algorithm, params_of(result), spec.seed, tolerance)
+    return Inference(algorithm, state_of(result), spec.seed, tolerance)
 
 
 def _mean(steps: Iterator[RowState]) -> RowState:

@@ -18,7 +18,7 @@ from ibpdist.weights._base import Weights
 Matrix = NDArray[Any]
 
 
-@struct
+@struct("survey", since=1)
 class Survey:
     """Facts of the data that are needed once.
 
@@ -33,7 +33,7 @@ class Survey:
     missing: Array = dims("column")
 
 
-@struct
+@struct("row-state", since=1)
 class RowState:
     """What a chunk's rows keep between steps: E z, and E[w | z = 1] unless weights are unit.
 

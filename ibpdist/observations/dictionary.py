@@ -27,7 +27,7 @@ Float = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
 
 
-@struct
+@struct("gaussian-params", since=1)
 class GaussianParams:
     """Global parameters of the Gaussian observation.
 

@@ -16,7 +16,7 @@ CERTAIN = 500.0
 """Log odds of what is certain: no evidence outweighs them, and arithmetic stays finite."""
 
 
-@struct
+@struct("always-params", since=1)
 class AlwaysParams:
     log_on: Array = dims("feature")
     log_off: Array = dims("feature")

@@ -17,7 +17,7 @@ from ibpdist.rules import Rule
 from ibpdist.structs import Array, dims, replace, struct
 
 
-@struct
+@struct("beta-bernoulli-params", since=1)
 class BetaBernoulliParams:
     """q(pi_k) = Beta(tau_k0, tau_k1), or a draw of pi, whose entropy is 0.
 

@@ -25,7 +25,7 @@ from ibpdist.rules import Rule
 from ibpdist.structs import Array, dims, replace, struct
 
 
-@struct
+@struct("buffet-params", since=1)
 class BuffetParams:
     """A draw of pi for each feature that occurs; `tau` is of the law that it was drawn from."""
 

@@ -31,7 +31,7 @@ _LOWER: dict[Bound, Lower] = {
 }
 
 
-@struct
+@struct("stick-breaking-params", since=1)
 class StickBreakingParams:
     """q(v_j) = Beta(tau_j0, tau_j1) in stick order; stick j belongs to feature `order[j]`.
 

@@ -25,7 +25,7 @@ from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.runs import records
 from ibpdist.runs.rows import in_memory
-from ibpdist.structs import Array, Named, dims, pack, struct
+from ibpdist.structs import Array, Named, arrays_of, dims, struct
 
 HELD = 32 << 20
 """Bytes of draws that are held before they are written."""
@@ -38,7 +38,7 @@ PLACED = {"mean": ("place", "column"), "prevalence": ("place",), "chance": ("pla
 """What is kept of every feature of a draw."""
 
 
-@struct
+@struct("feature-draw", since=1)
 class Drawn:
     """One draw of one chain; `z` (row, feature) has no rows when they are not kept."""
 
@@ -93,7 +93,7 @@ class Keeper:
         for chain, (algorithm, view) in enumerate(self.views):
             made = self._drawn(algorithm, view, now, chain)
             self._held[f"{now.step}/{chain}"] = made
-            self._bytes += sum(array.nbytes for array in pack(made)[1].values())
+            self._bytes += sum(array.nbytes for array in arrays_of(made).values())
         if self._bytes > HELD:
             self.flush()
 
@@ -222,5 +222,6 @@ def _array(group: Any, name: str, named: tuple[str, ...], shape: tuple[int, ...]
         compressors=zarr_codecs(kind.itemsize),
         fill_value=np.nan if kind.kind == "f" else 0,
         dimension_names=list(named),
+        chunk_key_encoding={"name": "default", "separator": "."},
         config={"write_empty_chunks": True},
     )

@@ -79,6 +79,7 @@ def drive(
         ended = to_end(run, job, engine, progress, first)
         result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, ended))
         run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
+        run.history.prune_finished()
 
 
 def to_end(

@@ -56,5 +56,11 @@ class RunHistory:
             if 0 < int(path.stem) < kept[-1]:
                 path.unlink(missing_ok=True)
 
+    def prune_finished(self) -> None:
+        """Remove parameters of all steps but step 0: a finished run needs those of its checkpoints only."""
+        for path in self.file(0).parent.glob("*.rec"):
+            if int(path.stem):
+                path.unlink(missing_ok=True)
+
     def file(self, step: int) -> Path:
         return self.run / "params" / f"{step:08d}.rec"

@@ -1,8 +1,8 @@
 """Files of a run that its log tells of and that are not there, though nothing that the run does removes them.
 
 A run removes its older checkpoints, and the parameters of the steps before the older one of those that it
-keeps; a resume removes checkpoints later than the one it goes on from. A group that has ended keeps only its
-log.
+keeps, and when it has finished those of all steps but step 0. A resume removes checkpoints later than the
+one it goes on from. A group that has ended keeps only its log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ibpdist.errors import StorageError
-from ibpdist.runs import events, restarts
+from ibpdist.runs import events, restarts, result
 from ibpdist.runs.checkpoint import KEPT, Checkpoints
 from ibpdist.runs.directory import identity
 from ibpdist.runs.events import Event
@@ -62,10 +62,18 @@ def _parameters(path: Path, read: list[Event]) -> list[Path]:
         saved += event["event"] == "saving"
     if not last:
         return []
+    if _is_finished(path, read):
+        return [file for file in [history.file(0)] if not file.exists()]
     pruned = max(saved, len(there)) >= KEPT
     first = min(kept(read, there), default=last + 1) if pruned else 1
     files = [history.file(step) for step in (0, *range(first, last + 1))]
     return [file for file in files if not file.exists()]
+
+
+def _is_finished(path: Path, read: list[Event]) -> bool:
+    """Whether a run has its result, or had it and has not begun anew since."""
+    marks = [event["event"] for event in read if event["event"] in ("begin", "finished")]
+    return result.is_complete(path) or marks[-1:] == ["finished"]
 
 
 def kept(read: list[Event], there: list[int]) -> list[int]:

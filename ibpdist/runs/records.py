@@ -19,6 +19,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,7 +27,7 @@ import numpy as np
 from numcodecs import blosc
 
 from ibpdist.errors import StorageError
-from ibpdist.structs import Array, pack, unpack
+from ibpdist.structs import Array, UnreadableRecord, pack, unpack
 
 MAGIC = b"ibprec1\n"
 PREAMBLE = len(MAGIC) + 32 + 8
@@ -39,20 +40,32 @@ def write(path: Path, held: Mapping[str, Any], *, durable: bool = True) -> str:
 
     `durable` waits until the content is on disk (a memo need not).
     """
-    header, buffers = _encode(held)
-    digest = hashlib.sha256(header)
-    parts = [MAGIC, digest.digest(), len(header).to_bytes(8, "little"), header, *buffers]
+    parts = _parts(held)
     replace_file(path, parts, durable=durable)
-    return digest.hexdigest()
+    return parts[1].hex()
+
+
+def to_bytes(held: Mapping[str, Any]) -> bytes:
+    """What `write` puts into a file."""
+    return b"".join(_parts(held))
 
 
 def read(path: Path, name: str) -> Any:
     """The record `name` of a file; a StorageError names the file when it is damaged."""
     with _open(path) as file:
-        header, _ = _header(path, file)
-        if name not in header:
-            raise StorageError(f"{path}: holds no record {name!r}")
-        return _decode(path, file, header[name])
+        return _named(path, file, name)
+
+
+def from_bytes(content: bytes, name: str, where: Path) -> Any:
+    """The record `name` in what `to_bytes` made; errors say `where` it was."""
+    return _named(where, BytesIO(content), name)
+
+
+def _named(path: Path, file: BinaryIO, name: str) -> Any:
+    header, _ = _header(path, file)
+    if name not in header:
+        raise StorageError(f"{path}: holds no record {name!r}")
+    return _decode(path, file, header[name])
 
 
 def read_all(path: Path) -> Iterator[tuple[str, Any]]:
@@ -129,6 +142,12 @@ def storage_error(path: Path, error: OSError) -> StorageError:
     return StorageError(f"{path}: {os.strerror(error.errno or 0)}{advice.get(error.errno or 0, '')}")
 
 
+def _parts(held: Mapping[str, Any]) -> list[bytes]:
+    """Name of the format, hash and length of the header, the header, and the buffers."""
+    header, buffers = _encode(held)
+    return [MAGIC, hashlib.sha256(header).digest(), len(header).to_bytes(8, "little"), header, *buffers]
+
+
 def _encode(held: Mapping[str, Any]) -> tuple[bytes, list[bytes]]:
     buffers: list[bytes] = []
     entries: dict[str, Any] = {}
@@ -186,8 +205,8 @@ def _decode(path: Path, file: BinaryIO, entry: Mapping[str, Any]) -> Any:
     arrays = {field: _decode_array(path, file, field, place) for field, place in entry["arrays"].items()}
     try:
         return unpack(entry["outline"], arrays)
-    except (KeyError, ImportError) as error:
-        raise StorageError(f"{path}: holds a record {error} that this version does not know") from error
+    except UnreadableRecord as error:
+        raise StorageError(f"{path}: {error}") from error
 
 
 def _decode_array(path: Path, file: BinaryIO, field: str, place: Mapping[str, Any]) -> Array:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from ibpdist.data import raw_zarr
 from ibpdist.runs import result
 from ibpdist.spec import FitSpec
 
@@ -62,7 +63,5 @@ def choose(run: Path, count: int) -> None:
     staged = run / "result.zarr.partial"
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(folder(run, at) / "result.zarr", staged)
-    made = xr.DataTree(table(results).assign_attrs(chosen=at))
-    root = xr.Dataset(attrs=results[at].attrs)  # writing a child writes the root as well
-    result.store(xr.DataTree(root, children={"restarts": made}), staged, mode="a")
+    raw_zarr.write(staged / "restarts", table(results).assign_attrs(chosen=at))
     result.publish(run, staged)

@@ -7,7 +7,7 @@
     /heldout   scores that `evaluate` has put into the run, dims (evaluation, estimate)
     /transform `center` and `scale` (column) where the data were ingested with them: the fit sees
                (x - center) / scale, or (log(1 + x) - center) / scale, and /params has its units
-    /state     the parameters as the algorithm keeps them, to start again from or to transform with
+    /internals what the package needs to go on from a result: the parameters as the algorithm keeps them
 
 Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped, and the
 names of the moves whose numbers, counted from 1, are in the trace.
@@ -21,27 +21,27 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from zarr.codecs import Crc32cCodec, ZstdCodec
 
-from ibpdist.algorithms._base import Named, Parallel, Params
+from ibpdist.algorithms._base import Named, Parallel
 from ibpdist.algorithms.search import Search
 from ibpdist.algorithms.sweeps import Snapshot, Stop, reduced
-from ibpdist.data import small
+from ibpdist.data import raw_zarr
 from ibpdist.data._base import Labels, Source
-from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.errors import StorageError
 from ibpdist.evaluate import units
 from ibpdist.evaluate.diagnosis import Moments, diagnose
-from ibpdist.runs import records, scores, sealed
+from ibpdist.runs import layout, records, scores, sealed
+from ibpdist.runs.checked import CheckedStore, refuse_damage
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
-from ibpdist.structs import pack, unpack
 
 Trace = Mapping[int, Mapping[str, float]]
+_READ_LATER = ("rows", "draws")
+"""Groups whose chunks are checked when they are read."""
 
 
 @dataclass(frozen=True)
@@ -92,35 +92,20 @@ def stage(
     made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
     for name, group in (more or {}).items():
         made[name] = xr.DataTree(group)
+    made = layout.on_disk(made)
+    made.attrs["format"] = layout.FORMAT
     store(made, staged)
     lay_out(engine, source, ending.step, staged)
     seen = reduced(engine.each(WRITE, ending.step, str(staged)))
-    children = _diagnosis(algorithm, ending, seen)
-    if children:  # writing a child writes the root as well
-        store(xr.DataTree(xr.Dataset(attrs=made.attrs), children=children), staged, mode="a")
+    for name, node in _diagnosis(algorithm, ending, seen).items():
+        raw_zarr.write(staged / name, node.to_dataset())
     return staged
 
 
-def store(made: xr.DataTree, path: Path, mode: Literal["w-", "a"] = "w-") -> None:
-    """Write a tree: every chunk with a check sum, text as strings of any length, the only kind that
-    Zarr version 3 defines."""
-    slow = {node.path for node in made.subtree if not small.is_small(node.to_dataset(inherit=False))}
-    slow |= {above.path for name in slow for above in made[name].parents}
-    if slow:
-        _write_all(made.filter(lambda node: node.path in slow), path, mode)
+def store(made: xr.DataTree, path: Path) -> None:
+    """Write a tree: every chunk with a check sum."""
     for node in made.subtree:
-        if node.path not in slow:
-            small.write(path / node.path[1:], node.to_dataset(inherit=False), exist_ok=mode == "a")
-
-
-def _write_all(made: xr.DataTree, path: Path, mode: Literal["w-", "a"]) -> None:
-    """As xarray does."""
-    written = xr.map_over_datasets(_strings, made)
-    encoding = {
-        node.path: {name: {"compressors": _codecs(values.dtype)} for name, values in node.variables.items()}
-        for node in written.subtree
-    }
-    written.to_zarr(path, mode=mode, encoding=encoding, consolidated=False)
+        raw_zarr.write(path / node.path[1:], node.to_dataset(inherit=False), exist_ok=True)
 
 
 def load(made: xr.DataTree) -> xr.DataTree:
@@ -132,7 +117,7 @@ def load(made: xr.DataTree) -> xr.DataTree:
 def publish(run: Path, staged: Path) -> None:
     """Hash the files of a complete result, then rename it into place."""
     shutil.rmtree(run / "result.zarr", ignore_errors=True)
-    for left in staged.rglob(f"*{small.LITTER}"):
+    for left in staged.rglob(f"*{raw_zarr.LITTER}"):
         left.unlink()
     sealed.write(run / "result.json", hashes(staged))
     staged.rename(run / "result.zarr")
@@ -154,9 +139,12 @@ def open_result(run: str | Path) -> xr.DataTree:
     are used."""
     path = Path(run)
     store = _store_of(path)
-    _refuse_missing(store)
     try:
-        found = xr.open_datatree(store, engine="zarr", chunks={}, consolidated=False)
+        place: Any = _checked(store)
+        stored = xr.open_datatree(place, engine="zarr", chunks={}, consolidated=False)
+        found = layout.in_memory(stored)
+    except StorageError as error:
+        raise error if str(store) in str(error) else StorageError(f"{store}: {error}") from error
     except (OSError, ValueError, KeyError) as error:
         raise StorageError(f"{store}: cannot be read: {error}; check it with verify") from error
     heldout = scores.read(path)
@@ -165,23 +153,15 @@ def open_result(run: str | Path) -> xr.DataTree:
     return found
 
 
-def params_of(result: xr.DataTree) -> Params:
-    """The parameters of a result as its algorithm keeps them."""
-    if "state" not in result.children:
-        raise StorageError("the result holds no parameters to go on from")
-    state = result["state"].to_dataset()
-    arrays = {str(name): np.asarray(values.values) for name, values in state.data_vars.items()}
-    return unpack(json.loads(state.attrs["outline"]), arrays)
-
-
 def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.DataTree:
     params = ending.last.params
     described: Named = algorithm.describe(params)
+    shown = {name: held for name, held in described.items() if name not in layout.HIDDEN}
     labels, done = _along("column", source.column_coords()), units.done_to(source)
     groups = {
-        "params": xr.Dataset(described, labels),
+        "params": xr.Dataset(shown, labels),
         "trace": trace(ending.trace),
-        "state": _packed(algorithm.final(params)),
+        layout.INTERNALS: layout.internals(algorithm.final(params), described),
         **units.described(done, labels),
     }
     made = xr.DataTree(children={name: xr.DataTree(group) for name, group in groups.items()})
@@ -210,7 +190,7 @@ def _store_of(path: Path) -> Path:
     store = path if path.name == "result.zarr" else path / "result.zarr"
     if store.is_dir():
         return store
-    if all((path / group / "zarr.json").is_file() for group in ("params", "rows", "state")):
+    if all((path / group / "zarr.json").is_file() for group in ("params", "rows")):
         return path
     if (path / "run.json").is_file():
         raise StorageError(f"{path}: is not finished; go on with resume")
@@ -220,18 +200,14 @@ def _store_of(path: Path) -> Path:
     raise StorageError(f"{path}: is not a run ({what}); name the directory that fit wrote")
 
 
-def _refuse_missing(store: Path) -> None:
-    """To Zarr a chunk that is not there is one of fill values."""
+def _checked(store: Path) -> CheckedStore | Path:
+    """What Zarr reads a result from; one that was copied to another place has no list of hashes."""
     listing = store.with_name("result.json")
-    if store.name != "result.zarr" or not listing.exists():  # a result that was copied to another place
-        return
-    missing = [name for name in sealed.read(listing) if not (store / name).is_file()]
-    if missing:
-        raise StorageError(f"{store / missing[0]}: is missing; take the result from a copy, or fit again")
-
-
-def _codecs(dtype: np.dtype[Any]) -> list[Any]:
-    return zarr_codecs(dtype.itemsize) if dtype.kind in "biuf" else [ZstdCodec(level=3), Crc32cCodec()]
+    if store.name != "result.zarr" or not listing.exists():
+        return store
+    expected = sealed.read(listing)
+    refuse_damage(store, expected, later=_READ_LATER)
+    return CheckedStore(store, expected)
 
 
 def trace(found: Trace) -> xr.Dataset:
@@ -240,19 +216,6 @@ def trace(found: Trace) -> xr.Dataset:
     terms = dict.fromkeys(name for step in steps for name in found[step])
     values = {name: ("step", np.array([found[s].get(name, np.nan) for s in steps])) for name in terms}
     return xr.Dataset(values, {"step": steps})
-
-
-def _strings(held: xr.Dataset) -> xr.Dataset:
-    text = [name for name, values in held.variables.items() if values.dtype.kind == "U"]
-    return held.assign({name: held[name].astype(object) for name in text})
-
-
-def _packed(params: Params) -> xr.Dataset:
-    outline, arrays = pack(params)
-    held = {
-        name: (tuple(f"{name}_{axis}" for axis in range(array.ndim)), array) for name, array in arrays.items()
-    }
-    return xr.Dataset(held, attrs={"outline": json.dumps(outline)})
 
 
 def _along(dim: str, labels: Mapping[str, Labels]) -> dict[str, tuple[str, Labels]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ibpdist.algorithms._base import Named
-from ibpdist.data import small
+from ibpdist.data import raw_zarr
 from ibpdist.data._base import Labels, Source
 from ibpdist.engine._base import Engine
 from ibpdist.engine.threads import one_thread
@@ -36,7 +36,7 @@ def write(bench: Workbench, first: int, last: int, step: int, store: str) -> Mom
     for index in range(first, last):
         (named,) = describe(bench, index, index + 1, step)
         for name, (_, values) in named.items():
-            small.put(Path(store) / "rows" / name, index, values, height)
+            raw_zarr.put(Path(store) / "rows" / name, index, values, height)
         with one_thread():
             total.add(moments(named))
     return total.value()
@@ -49,8 +49,7 @@ def lay_out(engine: Engine, source: Source, step: int, store: Path) -> None:
     for name, (dims, values) in first.items():
         shape = (source.rows, *values.shape[1:])
         chunk = (height, *(max(1, size) for size in values.shape[1:]))
-        small.declare(store / "rows" / name, shape, chunk, values.dtype, dims)
-        (store / "rows" / name / small.CHUNKS).mkdir()
+        raw_zarr.declare(store / "rows" / name, shape, chunk, values.dtype, dims)
 
 
 def in_memory(engine: Engine, step: int) -> tuple[Named, Moments]:

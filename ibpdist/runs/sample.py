@@ -5,7 +5,7 @@
     /diagnostics  R-hat and effective draws of what is in /posterior
     /trace        (chain, step) terms of the log joint density
 
-`/params`, `/rows` and `/state` are the last draw of the first chain.
+`/params`, `/rows` and `/internals` are the last draw of the first chain.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ def sample(
         ended = to_end(run, job, engine, progress, first, keeper)
         _write(run, job, views[0], plan, ended)
         run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
+        run.history.prune_finished()
         draws.remove(keeper.folder)
 
 

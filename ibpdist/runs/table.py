@@ -84,7 +84,7 @@ def coordinate(values: Sequence[Any]) -> np.ndarray[Any, Any]:
         return np.array(values)
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return np.array(values)
-    return np.array([str(value) for value in values], object)  # text of any length is what Zarr knows
+    return np.array([str(value) for value in values], object)
 
 
 def write(path: Path, manifest: Manifest) -> xr.Dataset:

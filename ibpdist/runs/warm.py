@@ -19,7 +19,7 @@ from ibpdist.catalog import SYSTEMS, System
 from ibpdist.errors import UsageError
 from ibpdist.priors._base import PriorSums
 from ibpdist.rules import Rule
-from ibpdist.runs import result
+from ibpdist.runs import layout, result
 from ibpdist.runs.job import Job, features_for
 from ibpdist.structs import replace
 
@@ -38,7 +38,7 @@ def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
             f"{given}: has {columns} columns, the data have {job.source.columns}: start from a fit of data "
             "with the same columns"
         )
-    params, level = result.params_of(found), int(found.attrs["truncation"])
+    params, level = layout.state_of(found), int(found.attrs["truncation"])
     most = features_for(job.spec, job.source)
     _refuse_size(ours, given, (len(params.ids), level), most)
     own = ours.prior == theirs.prior and level == most

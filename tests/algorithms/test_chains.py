@@ -20,7 +20,7 @@ from ibpdist.observations.gaussian import Gaussian
 from ibpdist.priors.buffet import Buffet
 from ibpdist.rules import DRAW
 from ibpdist.runs.rows import in_memory
-from ibpdist.structs import pack
+from ibpdist.structs import arrays_of
 from ibpdist.weights.unit import Unit
 from tests.support.model_cases import problem
 
@@ -66,7 +66,7 @@ def test_a_chain_is_the_sampler_step_by_step():
     _, engine, found = run(2)
     assert levels(found, 1) == expected
     state = engine.bench.state(1, STEPS)
-    for one, other in zip(pack(state)[1].values(), pack(chain)[1].values(), strict=True):
+    for one, other in zip(arrays_of(state).values(), arrays_of(chain).values(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -15,7 +15,7 @@ from ibpdist.observations.gaussian import Gaussian
 from ibpdist.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.priors.stick_breaking import StickBreaking
 from ibpdist.rules import HARD, MEAN
-from ibpdist.structs import pack
+from ibpdist.structs import arrays_of
 from ibpdist.weights.normal import Normal
 from ibpdist.weights.unit import Unit
 from tests.support.moves import planted
@@ -70,8 +70,8 @@ def test_what_it_returns_belongs_together(name):
     fit = Coordinate(small._model, len(found.params.ids))
     assert fit.score(found.params, found.sums)["objective"] == pytest.approx(found.objective, rel=1e-12)
     again = slow_sums(found.state, Chunk(0, 0, x), found.params, small._model)
-    for field, value in pack(again)[1].items():
-        np.testing.assert_allclose(pack(found.sums)[1][field], value, rtol=1e-9, atol=1e-9, err_msg=field)
+    for field, value in arrays_of(again).items():
+        np.testing.assert_allclose(arrays_of(found.sums)[field], value, rtol=1e-9, atol=1e-9, err_msg=field)
     assert found.state.ids.tolist() == found.params.ids.tolist()
     assert found.state.w.shape[0] == 0, "without weights, whatever the model has"
 
@@ -115,8 +115,8 @@ def test_sums_of_columns_are_those_of_rows():
     params = small._from(z).params
     state = RowState(ids=params.ids, z=z, w=np.zeros((0, 50)))
     expected = slow_sums(state, Chunk(0, 0, x), params, small._model)
-    for field, value in pack(sums_of(z, x))[1].items():
-        np.testing.assert_allclose(value, pack(expected)[1][field], rtol=1e-12, err_msg=field)
+    for field, value in arrays_of(sums_of(z, x)).items():
+        np.testing.assert_allclose(value, arrays_of(expected)[field], rtol=1e-12, err_msg=field)
 
 
 def test_the_same_again():

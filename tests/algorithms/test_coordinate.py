@@ -15,7 +15,7 @@ from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
 from ibpdist.observations import dictionary
 from ibpdist.observations._base import RowState
-from ibpdist.structs import pack, replace
+from ibpdist.structs import arrays_of, replace
 from tests.support.model_cases import (
     AT_ONCE,
     Case,
@@ -41,7 +41,7 @@ BOTH = pytest.mark.parametrize("weights", ["unit", "normal"])
 
 def close(a, b, **tolerance):
     """Two records, array by array."""
-    one, two = pack(a)[1], pack(b)[1]
+    one, two = arrays_of(a), arrays_of(b)
     assert one.keys() == two.keys()
     for name in one:
         np.testing.assert_allclose(one[name], two[name], err_msg=name, **(tolerance or CLOSE))
@@ -186,8 +186,8 @@ def test_every_row_twice_doubles_the_sums(weights):
     again = Chunk(1, chunk.rows, chunk.x)
     _, once = sweep(alg, [chunk], [state], params, Draws(1))
     _, twice = sweep(alg, [chunk, again], [state, state], params, Draws(1))
-    for name, value in pack(once)[1].items():
-        np.testing.assert_allclose(pack(twice)[1][name], 2 * value, err_msg=name, **CLOSE)
+    for name, value in arrays_of(once).items():
+        np.testing.assert_allclose(arrays_of(twice)[name], 2 * value, err_msg=name, **CLOSE)
 
 
 @EVERY
@@ -362,7 +362,7 @@ def test_odd_data_are_finite(system, name, noise):
         alg = plain(system, 4, settings={"noise": noise})
         params, states, _, traces = fit(alg, chunked(x), 6)
         for record in (params, states[0]):
-            for field, value in pack(record)[1].items():
+            for field, value in arrays_of(record).items():
                 assert np.isfinite(value).all(), (field, dtype)
         assert all(np.isfinite(list(trace.values())).all() for trace in traces)
         assert (params.observation.noise > 0).all()

@@ -17,7 +17,7 @@ from ibpdist.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.priors.buffet import Buffet
 from ibpdist.priors.stick_breaking import StickBreaking
 from ibpdist.rules import DRAW, MEAN
-from ibpdist.structs import pack, replace
+from ibpdist.structs import arrays_of, replace
 from ibpdist.weights.normal import Normal
 from ibpdist.weights.unit import Unit
 from tests.support.turns import TURNS, planted
@@ -62,7 +62,7 @@ def run(alg, chunk, steps, seed=0):
 
 def same(one, two):
     """Whether two records have the same bits."""
-    a, b = pack(one)[1], pack(two)[1]
+    a, b = arrays_of(one), arrays_of(two)
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
@@ -97,13 +97,13 @@ def test_a_sweep_is_a_pure_function(turn, prior):
     chunk, _ = data()
     alg = sampler(turn, prior)
     chain, _ = run(alg, chunk, 2)
-    before = pack(chain)[1]
+    before = arrays_of(chain)
     before = {name: array.copy() for name, array in before.items()}
     one, first = alg.sweep(chunk, chain, Draws(0, 3))
     two, second = alg.sweep(chunk, chain, Draws(0, 3))
     assert same(one, two)
     assert first == second
-    assert all(np.array_equal(before[name], array) for name, array in pack(chain)[1].items())
+    assert all(np.array_equal(before[name], array) for name, array in arrays_of(chain).items())
     other, _ = alg.sweep(chunk, chain, Draws(0, 3, chain=1))
     assert not same(one, other)
 

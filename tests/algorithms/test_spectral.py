@@ -21,7 +21,7 @@ from ibpdist.model import Model
 from ibpdist.observations.gaussian import Gaussian
 from ibpdist.priors.stick_breaking import StickBreaking
 from ibpdist.rules import MEAN
-from ibpdist.structs import combine, pack
+from ibpdist.structs import arrays_of, combine
 from ibpdist.weights.unit import Unit
 from tests.support.model_cases import ASCENT, chunked, initial, problem
 from tests.support.moves import masked, planted
@@ -72,8 +72,8 @@ def test_questions_and_answers_do_not_depend_on_chunks(missing, wide, cuts):
     assert len(whole) == len(parts) == 2 + wide
     for (question, answer), (other, parted) in zip(whole[:-1], parts[:-1], strict=True):
         for one, two in ((question, other), (answer, parted)):
-            for name, value in pack(one)[1].items():
-                np.testing.assert_allclose(pack(two)[1][name], value, rtol=1e-8, atol=1e-8 * ROWS)
+            for name, value in arrays_of(one).items():
+                np.testing.assert_allclose(arrays_of(two)[name], value, rtol=1e-8, atol=1e-8 * ROWS)
     (question, answer), (other, parted) = whole[-1], parts[-1]
     assert answer.rows.shape == parted.rows.shape
     np.testing.assert_allclose(question.signal, other.signal, rtol=1e-8)
@@ -151,7 +151,7 @@ def test_no_answer_is_larger_than_promised(monkeypatch):
         x, observed, _, _ = data(columns)
         features = 4
         for question, answer in asked(chunked(x, observed, [50] * 3), features)[0]:
-            held = pack(answer)[1]
+            held = arrays_of(answer)
             if isinstance(question, SampleQuestion):
                 assert held["rows"].shape[1] <= features + 1
                 assert len(held["rows"]) <= min(ROWS, spectral.SAMPLE)
@@ -312,7 +312,7 @@ def settled_quietly(alg, x, observed, most=25):
             before = now
         state = place.state(0, before.step)
     for record in (before.params.now, state.now):
-        for field, value in pack(record)[1].items():
+        for field, value in arrays_of(record).items():
             assert np.isfinite(value).all(), field
     found = alg.describe(before.params)
     assert all(np.isfinite(value).all() for _, value in found.values())

@@ -15,14 +15,14 @@ from ibpdist.algorithms.stand import (
     noted,
     on_trial,
 )
-from ibpdist.structs import pack, unpack
+from ibpdist.structs import arrays_of, pack, unpack
 
 TRACE = {"objective": -10.0, "bound": -12.0, "active": 3.0, "likelihood": -9.0}
 TRIED = {"objective": -20.0, "bound": -25.0, "active": 4.0, "likelihood": -18.0}
 
 
 def values(stand):
-    return {name: value.item() for name, value in pack(stand)[1].items()}
+    return {name: value.item() for name, value in arrays_of(stand).items()}
 
 
 def test_begun():

@@ -12,7 +12,7 @@ from ibpdist.algorithms.streamed import Streamed, stream
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError
-from ibpdist.structs import pack
+from ibpdist.structs import arrays_of
 from tests.support.model_cases import Case, algorithm, plain
 
 
@@ -31,7 +31,9 @@ def chunked(x, size, observed=None):
 
 
 def equal(a, b):
-    return all(np.array_equal(x, y) for x, y in zip(pack(a)[1].values(), pack(b)[1].values(), strict=True))
+    return all(
+        np.array_equal(x, y) for x, y in zip(arrays_of(a).values(), arrays_of(b).values(), strict=True)
+    )
 
 
 def test_a_single_chunk_is_the_parallel_algorithm():

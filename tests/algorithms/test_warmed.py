@@ -1,6 +1,7 @@
 """A sampler that begins where a fit has settled: when it is handed over, and what survives it."""
 
 import json
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from ibpdist.observations.gaussian import Gaussian
 from ibpdist.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.priors.buffet import Buffet
 from ibpdist.rules import DRAW
-from ibpdist.structs import pack, unpack
+from ibpdist.structs import arrays_of, pack, unpack
 from ibpdist.weights.normal import Normal
 from ibpdist.weights.unit import Unit
 from tests.support.model_cases import begin, chunked, fit, plain, survey, sweep
@@ -63,7 +64,7 @@ def stages(alg, chunks, params, states, draws, count):
 
 
 def same(a, b):
-    one, two = pack(a)[1], pack(b)[1]
+    one, two = arrays_of(a), arrays_of(b)
     assert one.keys() == two.keys()
     for name in one:
         np.testing.assert_array_equal(one[name], two[name], err_msg=name)
@@ -166,10 +167,10 @@ def test_pure_and_stored_between_steps(kind):
     other, rows = through(params), [through(s) for s in states]
     for at, (old, before), now, made, trace in stages(alg, chunks, params, states, draws, 9):
         for record in (old, *before):
-            for value in pack(record)[1].values():
+            for value in arrays_of(record).values():
                 value.flags.writeable = False
         rows, sums = sweep(alg, chunks, rows, other, draws.at(at))
-        other, other_trace = alg.update(other, through(sums), draws.at(at))
+        other, other_trace = alg.update(other, deepcopy(sums), draws.at(at))
         assert trace == other_trace
         other, rows = through(other), [through(s) for s in rows]
         same(made, other)

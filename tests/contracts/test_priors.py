@@ -1,7 +1,7 @@
 """What every prior promises."""
 
 import json
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from ibpdist.priors._base import PriorSums
 from ibpdist.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.priors.stick_breaking import StickBreaking
 from ibpdist.rules import Rule
-from ibpdist.structs import is_struct, pack, unpack
+from ibpdist.structs import arrays_of, pack, unpack
 
 PRIORS = {
     "finite": BetaBernoulli(),
@@ -54,7 +54,7 @@ def test_name_rules_and_settings(name):
 def test_parameters(name, rule):
     prior = PRIORS[name]
     for params in (prior.init(5, ROWS), fitted(prior, rule=rule)):
-        assert is_struct(params)
+        assert is_dataclass(params)
         assert params.log_on.shape == params.log_off.shape == (5,)
         assert params.tau.shape == (5, 2)
         assert params.mass.shape == ()
@@ -125,8 +125,8 @@ def test_update_on_empty_sums_is_the_prior(name):
     start = prior.init(4, ROWS)
     empty = sums(np.zeros(4), 0)
     found = prior.update(start, empty, Rule.MEAN, np.random.default_rng(0))
-    for field, value in pack(start)[1].items():
-        np.testing.assert_allclose(pack(found)[1][field], value, rtol=1e-12, err_msg=field)
+    for field, value in arrays_of(start).items():
+        np.testing.assert_allclose(arrays_of(found)[field], value, rtol=1e-12, err_msg=field)
     terms = prior.score(found, empty)
     assert sum(terms.values()) == pytest.approx(terms["mass"], abs=1e-10), "no divergence, no data"
 
@@ -156,12 +156,12 @@ def test_update_is_pure(name, rule):
     prior, given = PRIORS[name], sums()
     params = fitted(prior, sums(ON[::-1].copy()), rule)
     for record in (params, given):
-        for value in pack(record)[1].values():
+        for value in arrays_of(record).values():
             value.flags.writeable = False
     one = prior.update(params, given, rule, np.random.default_rng(7))
     two = prior.update(params, given, rule, np.random.default_rng(7))
-    for field, value in pack(one)[1].items():
-        np.testing.assert_array_equal(value, pack(two)[1][field], err_msg=field)
+    for field, value in arrays_of(one).items():
+        np.testing.assert_array_equal(value, arrays_of(two)[field], err_msg=field)
 
 
 @pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
@@ -192,8 +192,8 @@ def test_select_all_changes_nothing(name):
     prior = PRIORS[name]
     params = fitted(prior)
     found = prior.select(params, np.arange(5))
-    for field, value in pack(params)[1].items():
-        np.testing.assert_allclose(pack(found)[1][field], value, rtol=1e-9, err_msg=field)
+    for field, value in arrays_of(params).items():
+        np.testing.assert_allclose(arrays_of(found)[field], value, rtol=1e-9, err_msg=field)
 
 
 @every

@@ -97,7 +97,7 @@ def test_whole_fit_has_the_result_of_the_serial_engine(cluster, tmp_path, data):
     fit_on(cluster, other, job)
     one.close()
     other.close()
-    for group in ("params", "rows", "trace", "state"):
+    for group in ("params", "rows", "trace", "internals"):
         a, b = (open_result(run.path)[group].to_dataset().compute() for run in (one, other))
         assert a.identical(b), group
 

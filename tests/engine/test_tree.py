@@ -8,7 +8,7 @@ from ibpdist.engine.tree import TreeSum
 from ibpdist.structs import Array, dims, struct
 
 
-@struct
+@struct("test-leaf", since=1)
 class Leaf:
     total: Array = dims("column")
     low: Array = dims("column", reduce="min")

@@ -11,7 +11,7 @@ from ibpdist.errors import InputError, StorageError, UsageError
 from ibpdist.evaluate.fitted import predictor_of, result_of, source_of, spec_of
 from ibpdist.evaluate.predict import density
 from ibpdist.observations import dictionary
-from ibpdist.runs.result import params_of
+from ibpdist.runs.layout import state_of
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_the_spec_of_a_result_has_all_its_settings(result):
 
 
 def test_the_predictor_has_the_dictionary_of_the_fit_with_its_variance(result):
-    of, params = predictor_of(result), params_of(result)
+    of, params = predictor_of(result), state_of(result)
     order = [list(params.ids).index(k) for k in result["params"].id.values]
     np.testing.assert_allclose(of.mean, params.observation.mean[order])
     np.testing.assert_allclose(of.variances(), dictionary.variance(params.observation)[order], rtol=1e-9)

@@ -65,7 +65,7 @@ def wait_for_step(run, step, process, seconds=90.0):
 def assert_same(plain, run):
     """Every step's objective, the row state, and a run without any problem."""
     assert objectives(run) == objectives(plain)
-    for group in ("params", "rows", "trace", "state"):
+    for group in ("params", "rows", "trace", "internals"):
         a, b = (open_result(path)[group].to_dataset().compute() for path in (plain, run))
         assert a.identical(b), group
     assert verify(run) == []

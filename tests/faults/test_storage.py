@@ -70,7 +70,7 @@ def go(path, spec):
 
 def assert_same(one, other):
     assert objectives(one) == objectives(other)
-    for group in ("params", "rows", "trace", "state"):
+    for group in ("params", "rows", "trace", "internals"):
         a, b = (open_result(path)[group].to_dataset().compute() for path in (one, other))
         assert a.identical(b), group
     assert verify(other) == []

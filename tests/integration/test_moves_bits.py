@@ -56,7 +56,7 @@ def trying(run):
 def assert_same(run, serial):
     assert terms(run) == terms(serial)
     assert objectives(run) == objectives(serial)
-    for group in ("params", "rows", "trace", "state"):
+    for group in ("params", "rows", "trace", "internals"):
         a, b = (ibp.open_result(path)[group].to_dataset().compute() for path in (run, serial))
         assert a.identical(b), group
     assert verify(run) == []

@@ -9,7 +9,7 @@ from ibpdist.moves import delete
 from ibpdist.moves._base import LEAST_GAIN
 from ibpdist.moves.edit import Edit
 from ibpdist.observations import dictionary
-from ibpdist.structs import pack, replace
+from ibpdist.structs import arrays_of, replace
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, masked, planted, settled
 
@@ -47,7 +47,7 @@ def dictionary_terms(model, params, sums):
 def fewer(sums, keep):
     """Sums without some features, cut out of the tables."""
     gram = np.stack([g[np.ix_(keep, keep)] for g in sums.observation.gram])
-    entries = {name: a[keep] for name, a in pack(sums.entries)[1].items()}
+    entries = {name: a[keep] for name, a in arrays_of(sums.entries).items()}
     return replace(
         sums,
         entries=replace(sums.entries, **entries),
@@ -97,7 +97,7 @@ def test_a_deletion_is_scored_as_the_remaining_sums_are(name):
     for place in range(4):
         found = delete.drop(s.model, s.params, s.sums, place)
         keep = np.delete(np.arange(4), place)
-        for a, b in zip(pack(found.sums)[1].items(), pack(fewer(s.sums, keep))[1].items(), strict=True):
+        for a, b in zip(arrays_of(found.sums).items(), arrays_of(fewer(s.sums, keep)).items(), strict=True):
             np.testing.assert_allclose(a[1], b[1], rtol=1e-12, atol=1e-12, err_msg=a[0])
         assert found.params.ids.tolist() == s.params.ids[keep].tolist()
         again = fit.alg.score(found.params, fewer(s.sums, keep))["objective"]

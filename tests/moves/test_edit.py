@@ -5,7 +5,7 @@ import pytest
 
 from ibpdist.algorithms.params import OFF
 from ibpdist.moves.edit import Edit, blank, combination, evaluate, params_after, rows_seen, sums_after, table
-from ibpdist.structs import pack, replace
+from ibpdist.structs import arrays_of, replace
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, masked, planted, run, settled, sums_of
 
@@ -52,7 +52,7 @@ def test_an_edit_is_scored_as_its_rows_are(prior, missing, noise, name):
     params, sums, objective = fit.score_of_rows(edit)
     assert found.objective == pytest.approx(objective, rel=1e-9)
     for one, two in ((found.sums, sums), (found.params, params)):
-        a, b = pack(one)[1], pack(two)[1]
+        a, b = arrays_of(one), arrays_of(two)
         for key in a:
             size = np.abs(b[key]).max(initial=0.0)
             np.testing.assert_allclose(a[key], b[key], rtol=1e-6, atol=1e-8 * (1 + size), err_msg=key)

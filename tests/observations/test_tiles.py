@@ -8,7 +8,7 @@ import pytest
 from ibpdist.draws import Draws
 from ibpdist.observations import tiles
 from ibpdist.observations.tiles import run_grams, tile_rows
-from ibpdist.structs import pack
+from ibpdist.structs import arrays_of
 from tests.support.model_cases import Case, algorithm, chunked, problem, random_params, random_state
 
 
@@ -36,7 +36,7 @@ def test_tile_size_does_not_matter(weights, missing, rule, monkeypatch):
     for size in (4096, 64, 7):
         monkeypatch.setattr(tiles, "tile_rows", lambda columns, itemsize, size=size: size)
         after, sums = alg.local(chunk, state, params, Draws(1))
-        found.append({**pack(after)[1], **pack(sums)[1]})
+        found.append({**arrays_of(after), **arrays_of(sums)})
     for other in found[1:]:
         for name, value in found[0].items():
             np.testing.assert_allclose(other[name], value, rtol=1e-11, atol=1e-11, err_msg=name)
@@ -111,7 +111,7 @@ def test_inputs_are_left_alone(rule):
     (chunk,), alg = chunked(x, observed), algorithm(case)
     params = random_params(case, alg, [chunk], 5)
     state = random_state(case, params, chunk, 5)
-    held = [chunk.x, chunk.observed, *pack(state)[1].values(), *pack(params)[1].values()]
+    held = [chunk.x, chunk.observed, *arrays_of(state).values(), *arrays_of(params).values()]
     copies = [value.copy() for value in held]
     for value in held:
         value.flags.writeable = False

@@ -12,7 +12,7 @@ from ibpdist.errors import UsageError
 from ibpdist.priors import BetaBernoulli
 from ibpdist.priors.beta_bernoulli import best_mass, draw_beta, posterior
 from ibpdist.rules import Rule
-from ibpdist.structs import pack, replace, unpack
+from ibpdist.structs import arrays_of, pack, replace, unpack
 from tests.support.prior_cases import mean_update, random_counts, sums, total
 from tests.support.reference_sticks import beta_kl, finite_log_off, finite_log_on
 
@@ -221,7 +221,7 @@ def test_update_is_pure_and_survives_packing() -> None:
     outline, arrays = pack(params)
     copies = {name: value.copy() for name, value in arrays.items()}
     once = mean_update(prior, params, seen)
-    assert all(np.array_equal(copies[name], value) for name, value in pack(params)[1].items())
+    assert all(np.array_equal(copies[name], value) for name, value in arrays_of(params).items())
     twice = mean_update(prior, unpack(outline, arrays), seen)
     assert np.array_equal(once.tau, twice.tau)
 

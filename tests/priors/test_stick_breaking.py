@@ -17,7 +17,7 @@ from ibpdist.priors import StickBreaking
 from ibpdist.priors._objective import Problem
 from ibpdist.priors.stick_breaking import _LOWER
 from ibpdist.rules import Rule
-from ibpdist.structs import pack, replace, unpack
+from ibpdist.structs import arrays_of, pack, replace, unpack
 from tests.support.prior_cases import mean_update, random_counts, sums, total
 from tests.support.reference_sticks import (
     beta_kl,
@@ -362,7 +362,7 @@ def test_update_is_pure() -> None:
     outline, arrays = pack(params)
     copies = {name: value.copy() for name, value in arrays.items()}
     once, twice = mean_update(prior, params, seen), mean_update(prior, params, seen)
-    assert all(np.array_equal(copies[name], value) for name, value in pack(params)[1].items())
+    assert all(np.array_equal(copies[name], value) for name, value in arrays_of(params).items())
     assert np.array_equal(once.tau, twice.tau)
     assert np.array_equal(unpack(outline, arrays).tau, params.tau)
 

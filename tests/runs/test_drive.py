@@ -14,12 +14,13 @@ from ibpdist.runs import events
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import drive, in_memory
 from ibpdist.runs.job import Job
+from ibpdist.runs.layout import state_of
 from ibpdist.runs.provenance import facts
-from ibpdist.runs.result import is_complete, open_result, params_of
+from ibpdist.runs.result import is_complete, open_result
 from tests.support.clusters import objectives
 from tests.support.toy import Toy, blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec
 
-GROUPS = ("params", "rows", "trace", "state")
+GROUPS = ("params", "rows", "trace", "internals")
 
 
 class Enough(Exception):
@@ -197,7 +198,7 @@ def test_parameters_are_lost_before_the_result_was_written(tmp_path, spec, monke
 def test_beginning_with_given_parameters(tmp_path, spec):
     first = go(tmp_path, spec, "first")
     run, job = toy_run(tmp_path / "warm", spec)
-    warm = params_of(open_result(first))
+    warm = state_of(open_result(first))
     drive(run, job, serial_engine(run.path, job), first=warm)
     run.close()
     assert objectives(run.path)[1] > objectives(first)[1]

@@ -7,6 +7,8 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.runs import drive as module
+from ibpdist.runs import lost as module_lost
+from ibpdist.runs.history import RunHistory
 from ibpdist.runs.lock import Lock
 from ibpdist.runs.lost import kept, lost
 from ibpdist.runs.verify import verify
@@ -38,7 +40,20 @@ def every_loss_is_named(run, places):
     return [str(file.relative_to(run)) for file in files]
 
 
-def test_of_a_fit(tmp_path):
+@pytest.fixture
+def unpruned(monkeypatch):
+    """Runs keep the parameters of their steps, as while they are under way."""
+    monkeypatch.setattr(RunHistory, "prune_finished", lambda history: None)
+    monkeypatch.setattr(module_lost, "_is_finished", lambda path, read: False)
+
+
+def test_of_a_finished_fit(tmp_path):
+    fit(tmp_path / "run", checkpoint=3)
+    found = every_loss_is_named(tmp_path / "run", ["params/*", "checkpoints/*/*", "events.jsonl"])
+    assert [name for name in found if name.startswith("params")] == ["params/00000000.rec"]
+
+
+def test_of_a_fit(tmp_path, unpruned):
     fit(tmp_path / "run", checkpoint=3)
     found = every_loss_is_named(tmp_path / "run", ["params/*", "checkpoints/*/*", "events.jsonl"])
     assert [name for name in found if name.startswith("params")] == [
@@ -47,7 +62,7 @@ def test_of_a_fit(tmp_path):
     assert "checkpoints/00000006/manifest.json" in found
 
 
-def test_of_a_fit_with_one_checkpoint(tmp_path):
+def test_of_a_fit_with_one_checkpoint(tmp_path, unpruned):
     fit(tmp_path / "run", checkpoint=100)
     found = every_loss_is_named(tmp_path / "run", ["params/*"])
     assert len(found) == 9
@@ -115,7 +130,7 @@ def test_a_run_that_lost_checkpoints_and_went_on(tmp_path, damaged):
     assert list(lost(run)) == []
 
 
-def test_a_run_under_way_is_left_alone(tmp_path):
+def test_a_run_under_way_is_left_alone(tmp_path, unpruned):
     fit(tmp_path / "run")
     (tmp_path / "run" / "params" / "00000003.rec").unlink()
     held = Lock(tmp_path / "run" / "lock")

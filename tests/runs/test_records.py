@@ -11,12 +11,12 @@ from ibpdist.runs import records
 from ibpdist.structs import Array, dims, struct
 
 
-@struct
+@struct("test-kept", since=1)
 class Kept:
     value: Array = dims("feature")
 
 
-@struct
+@struct("test-outer", since=1)
 class Outer:
     inner: Kept
     table: Array = dims("row column")
@@ -24,7 +24,7 @@ class Outer:
     number: Array = dims("")
 
 
-@struct
+@struct("test-vacant", since=1)
 class Vacant:
     """No arrays at all."""
 
@@ -159,15 +159,15 @@ def test_damage_to_one_record_leaves_the_others_readable(tmp_path):
 def test_a_record_of_an_unknown_kind_is_refused_in_words(tmp_path):
     path = tmp_path / "a.rec"
 
-    @struct
+    @struct("test-passing", since=1)
     class Passing:
         value: Array = dims("row")
 
     records.write(path, {"one": Passing(np.zeros(3))})
     from ibpdist import structs
 
-    del structs._KINDS["Passing"]
-    with pytest.raises(StorageError, match="'Passing' that this version does not know"):
+    del structs._KINDS["test-passing"]
+    with pytest.raises(StorageError, match="kind 'test-passing', which this version does not know"):
         records.read(path, "one")
 
 

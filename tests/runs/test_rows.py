@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import zarr
 
-from ibpdist.data import small
+from ibpdist.data import raw_zarr
 from ibpdist.engine._base import groups
 from ibpdist.engine.tree import TreeSum
 from ibpdist.runs import result, rows
@@ -87,7 +87,7 @@ def test_a_chunk_that_was_being_written_is_no_part_of_a_result(tmp_path):
     run, _ = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=47))))
     staged = run.path / "result.zarr.partial"
     (staged / "rows" / "z" / "c").mkdir(parents=True)
-    (staged / "rows" / "z" / "c" / f"0.12ab{small.LITTER}").write_bytes(b"half")
+    (staged / "rows" / "z" / f"c.0.0.12ab{raw_zarr.LITTER}").write_bytes(b"half")
     (staged / "zarr.json").write_text("{}")
     result.publish(run.path, staged)
     assert [path.name for path in (run.path / "result.zarr").rglob("*") if path.is_file()] == ["zarr.json"]

@@ -14,7 +14,7 @@ from ibpdist.runs.verify import verify
 SYSTEMS = ["lg-gibbs-finite", "lg-gibbs-infinite", "fa-gibbs-infinite", "lg-collapsed-infinite"]
 STEPS = 24
 OPTIONS = {"K": 5, "seed": 4, "steps": STEPS, "chains": 2, "thin": 2, "checkpoint": 3}
-GROUPS = ("params", "rows", "trace", "posterior", "draws", "diagnostics", "state")
+GROUPS = ("params", "rows", "trace", "posterior", "draws", "diagnostics", "internals")
 every = pytest.mark.parametrize("system", SYSTEMS)
 
 

@@ -11,6 +11,7 @@ from ibpdist.runs import events
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import drive
 from ibpdist.runs.events import Events
+from ibpdist.runs.history import RunHistory
 from ibpdist.runs.verify import verify
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
 
@@ -28,6 +29,17 @@ def sound(tmp_path_factory):
 @pytest.fixture
 def run(sound, tmp_path):
     return shutil.copytree(sound, tmp_path / "run")
+
+
+@pytest.fixture
+def halfway(tmp_path, monkeypatch):
+    """A run with the parameters of all steps, as while it is under way."""
+    monkeypatch.setattr(RunHistory, "prune_finished", lambda history: None)
+    spec = toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=60)), steps=4, checkpoint=2)
+    run, job = toy_run(tmp_path / "halfway", spec)
+    drive(run, job, serial_engine(run.path, job))
+    run.close()
+    return run.path
 
 
 def files_of(sound):
@@ -109,7 +121,7 @@ def test_a_foreign_file_in_the_result_is_named(run):
 
 
 def test_swapped_chunks_are_found(run):
-    one, other = (run / "result.zarr/rows/z/c" / n / "0" for n in "01")
+    one, other = (run / f"result.zarr/rows/z/c.{n}.0" for n in "01")
     a, b = one.read_bytes(), other.read_bytes()
     one.write_bytes(b)
     other.write_bytes(a)
@@ -147,7 +159,9 @@ def test_a_checkpoint_the_log_does_not_know(run):
     assert verify(run) == [f"{run}/events.jsonl: does not know the checkpoint of step 2"]
 
 
-def test_killed_between_commit_and_log_is_legal(run):
+def test_killed_between_commit_and_log_is_legal(halfway):
+    run = halfway
+
     def cut(read):
         at = next(n for n, e in enumerate(read) if e["event"] == "checkpoint" and e["step"] == 4)
         return read[:at]
@@ -157,7 +171,9 @@ def test_killed_between_commit_and_log_is_legal(run):
     assert verify(run) == []
 
 
-def test_a_resume_begins_anew_in_the_log(run):
+def test_a_resume_begins_anew_in_the_log(halfway):
+    run = halfway
+    shutil.rmtree(run / "result.zarr")
     log = Events(run / "events.jsonl")
     log.add("begin", step=2)
     for step in (3, 4):

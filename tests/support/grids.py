@@ -9,7 +9,7 @@ from typing import Any
 import ibpdist as ibp
 from ibpdist.runs import events
 
-GROUPS = ("params", "rows", "trace", "state", "diagnosis")
+GROUPS = ("params", "rows", "trace", "internals", "diagnosis")
 HERE = Path(__file__).parents[2]
 MAIN = "import sys; from ibpdist.cli import main; sys.exit(main())"
 

@@ -29,18 +29,18 @@ from ibpdist.structs import Array, dims, struct
 MEMORY = 0.25
 
 
-@struct
+@struct("test-toy-params", since=1)
 class ToyParams:
     centre: Array = dims("feature column")
     weight: Array = dims("feature")
 
 
-@struct
+@struct("test-toy-local", since=1)
 class ToyLocal:
     share: Array = dims("row feature")
 
 
-@struct
+@struct("test-toy-sums", since=1)
 class ToySums:
     on: Array = dims("feature")
     total: Array = dims("feature column")
@@ -48,7 +48,7 @@ class ToySums:
     rows: Array = dims("")
 
 
-@struct
+@struct("test-toy-facts", since=1)
 class ToyFacts:
     total: Array = dims("column")
     square: Array = dims("column")
