@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ibpdist.data import layout
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.check import checked, result_dtype
+from ibpdist.data.labels import stored_names
 from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.summary import empty_summary
 from ibpdist.data.warn import warnings_of
@@ -65,7 +66,10 @@ class ArrayData:
     @cached_property
     def fingerprint(self) -> str:
         hashes = [layout.content_hash(self._values(index)) for index in range(self.chunks)]
-        return layout.dataset_fingerprint(self.rows, self.columns, self.dtype, self.chunk_rows, hashes)
+        labels = [layout.labels_hash(stored_names(self.row_coords(index))) for index in range(self.chunks)]
+        return layout.dataset_fingerprint(
+            self.rows, self.columns, self.dtype, self.chunk_rows, hashes, labels
+        )
 
     def bounds(self, index: int) -> tuple[int, int]:
         return layout.chunk_bounds(index, self.rows, self.chunk_rows)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ibpdist.data import files, layout, manifest, zarrs
 from ibpdist.data.codec import zarr_codecs
-from ibpdist.data.labels import Labels, safe_names
+from ibpdist.data.labels import Labels, create_labels, extend, safe_names
 from ibpdist.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
     made = _manifest(writer)
     names = safe_names(writer.outline.column_coords, ["row", *writer.labels.stored, *writer.extras])
     for name, labels in writer.outline.column_coords.items():
-        zarrs.put_array(group, names[name], ["column"], labels)
+        extend(create_labels(group, names[name], labels, "column", len(labels)), labels, 0)
     for name, values in writer.summary.table().items():
         zarrs.put_array(group, f"column_{name}", ["column"], values)
     for name, (dims, extra) in writer.extras.items():
@@ -67,14 +67,14 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
 
 def _manifest(writer: StoreWriter) -> manifest.Manifest:
     outline = writer.outline
-    hashes = [chunk.hash for chunk in writer.chunks]
+    hashes, labels = [chunk.hash for chunk in writer.chunks], [chunk.labels for chunk in writer.chunks]
     shape = (writer.rows, outline.columns, outline.dtype, outline.chunk_rows)
     return manifest.Manifest(
         rows=writer.rows,
         columns=outline.columns,
         dtype=outline.dtype.name,
         chunk_rows=outline.chunk_rows,
-        fingerprint=layout.dataset_fingerprint(*shape, hashes),
+        fingerprint=layout.dataset_fingerprint(*shape, hashes, labels),
         chunks=tuple(writer.chunks),
     )
 

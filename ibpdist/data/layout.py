@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from ibpdist.errors import InputError, UsageError
 
-SCHEMA = "ibpdist.dataset/1"
+SCHEMA = "ibpdist.dataset/2"
+READ = ("ibpdist.dataset/1", SCHEMA)
+"""Schemas that can be read. In the first the labels of rows were not part of what a dataset is."""
 TARGET_BYTES = 16 << 20
 LIMIT_BYTES = 64 << 20
 
@@ -61,9 +63,35 @@ def content_hash(x: NDArray[Any]) -> str:
     return hashlib.sha256(little.data.cast("B")).hexdigest()
 
 
+def labels_hash(coords: Mapping[str, NDArray[Any]]) -> str:
+    """Hash of the labels and covariates of the rows of a chunk by name; empty where there are none."""
+    if not coords:
+        return ""
+    held = [[name, values.dtype.kind, _plain(values)] for name, values in sorted(coords.items())]
+    return hashlib.sha256(json.dumps(held).encode()).hexdigest()
+
+
 def dataset_fingerprint(
-    rows: int, columns: int, dtype: np.dtype[Any], chunk_rows: int, hashes: Sequence[str]
+    rows: int,
+    columns: int,
+    dtype: np.dtype[Any],
+    chunk_rows: int,
+    hashes: Sequence[str],
+    labels: Sequence[str] = (),
 ) -> str:
-    """Hash of shape, type, chunking and chunk hashes; a store and the array it was made from share it."""
+    """Hash of shape, type, chunking, and the hashes of values and labels of each chunk.
+
+    A store and the array it was made from share it.
+    """
     outline = [rows, columns, dtype.name, min(rows, chunk_rows), list(hashes)]
+    if any(labels):
+        outline.append(list(labels))
     return hashlib.sha256(json.dumps(outline).encode()).hexdigest()
+
+
+def _plain(values: NDArray[Any]) -> list[Any]:
+    """Text as it is, the bytes of numbers and dates."""
+    if values.dtype.kind == "U":
+        return list(values.tolist())
+    little = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    return [little.tobytes().hex()]

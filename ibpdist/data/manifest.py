@@ -14,7 +14,7 @@ from typing import Any
 
 from ibpdist.data import zarrs
 from ibpdist.data.check import LIMITS
-from ibpdist.data.layout import SCHEMA
+from ibpdist.data.layout import READ, SCHEMA
 from ibpdist.errors import StorageError
 
 NAME = "x/manifest.json"
@@ -23,10 +23,11 @@ LIMIT_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class ChunkEntry:
-    """One chunk of `x`: hash of its values, and how many of its cells are missing."""
+    """One chunk of `x`: hashes of its values and of its row labels, and how many of its cells are missing."""
 
     hash: str
     missing: int
+    labels: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Manifest:
 
 def encode(manifest: Manifest) -> bytes:
     body = {"schema": SCHEMA, **asdict(manifest)}
-    body["chunks"] = [[chunk.hash, chunk.missing] for chunk in manifest.chunks]
+    body["chunks"] = [[chunk.hash, chunk.missing, chunk.labels] for chunk in manifest.chunks]
     text = json.dumps(body, sort_keys=True)
     return f"{_digest(text)}\n{text}\n".encode()
 
@@ -102,9 +103,9 @@ def _parse(raw: bytes, store: Path) -> Manifest:
     except ValueError:
         raise damaged from None
     schema = body.pop("schema", None)
-    if schema != SCHEMA:
-        raise StorageError(f"{store}: has schema {schema!r}, this version reads {SCHEMA!r}")
-    chunks = tuple(ChunkEntry(str(h), int(missing)) for h, missing in body.pop("chunks"))
+    if schema not in READ:
+        raise StorageError(f"{store}: has schema {schema!r}, this version reads {' and '.join(READ)}")
+    chunks = tuple(ChunkEntry(str(h), int(missing), *labels) for h, missing, *labels in body.pop("chunks"))
     files = {str(name): (int(size), str(total)) for name, (size, total) in body.pop("files").items()}
     made = Manifest(chunks=chunks, files=files, **body)
     if min(made.rows, made.columns, made.chunk_rows) < 1 or made.dtype not in LIMITS:

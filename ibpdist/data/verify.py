@@ -29,7 +29,7 @@ def verify_dataset(path: str | Path) -> list[str]:
 
 def _values(data: Dataset) -> list[str]:
     """Compare the values of every chunk with their hashes, and the hashes with the fingerprint."""
-    problems, hashes = [], []
+    problems, hashes, labels = [], [], []
     for index, chunk in enumerate(data.manifest.chunks):
         try:
             read = data.read(index)
@@ -40,7 +40,11 @@ def _values(data: Dataset) -> list[str]:
         hashes.append(layout.content_hash(x))
         if hashes[-1] != chunk.hash:
             problems.append(f"{data.path}: x/c/{index}/0: holds other values than were written")
+        # Stores of the first schema have no hashes of labels.
+        labels.append(layout.labels_hash(data.row_coords(index)) if chunk.labels else "")
+        if labels[-1] != chunk.labels:
+            problems.append(f"{data.path}: chunk {index}: has other row labels than were written")
     shape = (data.rows, data.columns, data.dtype, data.chunk_rows)
-    if not problems and layout.dataset_fingerprint(*shape, hashes) != data.fingerprint:
-        problems.append(f"{data.path}: the fingerprint does not fit the values")
+    if not problems and layout.dataset_fingerprint(*shape, hashes, labels) != data.fingerprint:
+        problems.append(f"{data.path}: the fingerprint does not fit the values and labels")
     return problems

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 from ibpdist.data import codec, files, layout, zarrs
 from ibpdist.data.check import checked, refuse_shape, result_dtype
 from ibpdist.data.finish import Outline, complete
-from ibpdist.data.labels import RESERVED, Labels, RowLabels, as_labels
+from ibpdist.data.labels import RESERVED, Labels, RowLabels, as_labels, joined
 from ibpdist.data.manifest import NAME, ChunkEntry
 from ibpdist.data.summary import ColumnSummary, empty_summary
 from ibpdist.errors import InputError, UsageError
@@ -132,8 +133,8 @@ class StoreWriter:
     def adopt(self, chunk: ChunkEntry, row_coords: Mapping[str, Labels]) -> None:
         """Take over a full chunk whose file is in the staging directory already."""
         with files.storage_errors(self._target):
-            self.labels.write(self.rows, row_coords, self.outline.chunk_rows)
-        self.chunks.append(chunk)
+            stored = self.labels.write(self.rows, row_coords, self.outline.chunk_rows)
+        self.chunks.append(replace(chunk, labels=layout.labels_hash(stored)))
         self.rows += self.outline.chunk_rows
 
     def resume_summary(self, summary: ColumnSummary, rows: int) -> None:
@@ -177,12 +178,13 @@ class StoreWriter:
         x = self._waiting[0] if len(self._waiting) == 1 else np.concatenate(self._waiting)
         index, start = len(self.chunks), self.rows - self._held
         shape = self.outline.chunk_rows if index else len(x)
-        coords = {name: np.concatenate([c[name] for c in self._coords]) for name in self._coords[0]}
+        coords = {name: joined(name, [c[name] for c in self._coords]) for name in self._coords[0]}
         with files.storage_errors(self._target):
-            self.labels.write(start, coords, shape)
+            stored = self.labels.write(start, coords, shape)
             self._store(f"x/c/{index}/0", codec.encode(_padded(x, shape)))
         self.summary = self.summary.add(x[max(0, self._counted - start) :])
-        self.chunks.append(ChunkEntry(layout.content_hash(x), int(np.count_nonzero(np.isnan(x)))))
+        missing = int(np.count_nonzero(np.isnan(x)))
+        self.chunks.append(ChunkEntry(layout.content_hash(x), missing, layout.labels_hash(stored)))
         self._waiting, self._coords, self._held = [], [], 0
 
     def _store(self, name: str, data: bytes) -> None:

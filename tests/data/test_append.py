@@ -14,7 +14,7 @@ from ibpdist.data.ingest import ingest
 from ibpdist.data.store import create, open_dataset
 from ibpdist.data.transform import transform_of
 from ibpdist.errors import InputError, OutputInUse, StorageError
-from tests.support.matrices import labels, listing, matrix, stored, values
+from tests.support.matrices import labels, listing, matrix, named, stored, values
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_rows_are_added_as_if_they_had_been_there(tmp_path, before, after):
     )
     data = append(tmp_path / "a.zarr", x[before:], {"row": names[before:]})
     np.testing.assert_array_equal(values(data), x)
-    assert data.fingerprint == ArrayData(x, 16).fingerprint
+    assert data.fingerprint == ArrayData(named(x, names), 16).fingerprint
     assert labels(data, "row") == names
     assert data.column_coords()["column"].tolist() == list("abcdefg")
     assert data.missing == 2

@@ -83,7 +83,10 @@ def test_covariates_of_a_turned_frame_lie_beside_the_columns(tmp_path):
         (pd.array([1, None], dtype="Int64"), [1, np.nan]),
         (pd.Categorical(["u", None]), ["u", ""]),
         (["u", None], ["u", ""]),
-        (np.array(["2020-01-01", "2021-01-01"], "M8[s]"), ["2020-01-01T00:00:00", "2021-01-01T00:00:00"]),
+        (
+            np.array(["2020-01-01", "2021-01-01"], "M8[s]"),
+            np.array(["2020-01-01", "2021-01-01"], "M8[s]").tolist(),
+        ),
     ],
 )
 def test_covariates_keep_their_types(tmp_path, column, made):

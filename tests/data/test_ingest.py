@@ -13,7 +13,7 @@ from ibpdist.data.sources.array import table_of
 from ibpdist.data.store import open_dataset
 from ibpdist.data.transform import transform_of
 from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
-from tests.support.matrices import labels, listing, matrix, stored, values, write_csv
+from tests.support.matrices import labels, listing, matrix, named, stored, values, write_csv
 
 NAMES = list("abcdefg")
 
@@ -304,7 +304,7 @@ def test_a_store_can_be_given_other_chunks(tmp_path):
     coords = {"row": [str(i) for i in range(50)]}
     data = stored(tmp_path / "a.zarr", x, row_coords=coords, column_coords={"column": NAMES})
     report = ingest(data.path, tmp_path / "b.zarr", chunk_rows=7)
-    assert report.fingerprint == ArrayData(x, 7).fingerprint
+    assert report.fingerprint == ArrayData(named(x, coords["row"]), 7).fingerprint
     assert labels(open_dataset(tmp_path / "b.zarr"), "row") == coords["row"]
 
 

@@ -125,7 +125,7 @@ def test_a_dataset_that_lost_its_manifest_is_not_read_as_foreign(tmp_path, lost)
 def test_a_copy_that_xarray_made_of_a_dataset_is_foreign_and_readable(tmp_path):
     data = stored(tmp_path / "a.zarr", matrix(50, missing=3))
     xr.open_zarr(data.path).isel(row=slice(32)).to_zarr(tmp_path / "copy.zarr")
-    assert xr.open_zarr(tmp_path / "copy.zarr").attrs["schema"] == "ibpdist.dataset/1"
+    assert xr.open_zarr(tmp_path / "copy.zarr").attrs["schema"] == "ibpdist.dataset/2"
     np.testing.assert_array_equal(values(as_source(tmp_path / "copy.zarr")), values(data)[:32])
 
 

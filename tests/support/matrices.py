@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from ibpdist.data.store import Dataset, create, open_dataset
 
@@ -64,3 +65,8 @@ def write_csv(
 
 def listing(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
+
+
+def named(x, names):
+    """A matrix (row, column) with labels of its rows."""
+    return xr.DataArray(x, {"row": np.asarray(names)}, ("row", "column"))
