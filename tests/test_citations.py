@@ -30,6 +30,7 @@ FOREIGN = re.compile(
     r"|\.md,? (?:section\b|[A-Z]+\d*\b|\d+ ?[A-Za-z]\b|\d+\.\d)|\b(?:mathematics|house|starts|factors2)\.md\b"
 )
 LINK = re.compile(r"\]\(([^)\s]+)\)(?:,\s+sections?\s+(\d+(?:, \d+)*))?")
+OWN = re.compile(r"\bsections?\s+(\d+(?:(?:, | and | or | to )\d+)*)")
 NAME = re.compile(r"`([A-Za-z_][\w.]*)`")
 
 
@@ -70,10 +71,12 @@ def unresolved(text: str, known: Mapping[str, list[int]]) -> list[str]:
 
 
 def broken_links(name: str, pages: Mapping[str, str], known: Mapping[str, list[int]]) -> list[str]:
-    """Links of a page to pages or sections that do not exist."""
+    """What a page refers to that is not there: pages, sections of pages, and sections of itself."""
+    named = LINK.findall(pages[name]) + [one for one in CITATION.findall(pages[name]) if one[1]]
+    named += [(name, numbers) for numbers in OWN.findall(LINK.sub("", pages[name]))]
     found = []
-    for target, numbers in LINK.findall(pages[name]):
-        wanted = {int(number) for number in numbers.split(", ") if number}
+    for target, numbers in named:
+        wanted = {int(number) for number in re.findall(r"\d+", numbers)}
         if "://" not in target and (target not in pages or not wanted <= {*known[target]}):
             found.append(f"{target} {numbers}".strip())
     return found
@@ -176,11 +179,11 @@ def test_every_page_is_reached_from_the_index() -> None:
 def test_a_broken_link_and_a_lost_page_are_found() -> None:
     pages = {
         INDEX: "[a](a.md), [gone](gone.md), [out](https://example.org)",
-        "a.md": "## 1. A\n\n[here](a.md), section 2, [a](a.md), section 1",
+        "a.md": "## 1. A\n\n[here](a.md), section 2, [a](a.md), section 1, a.md 3, section 4, section 1",
         "lost.md": "## 1. Lost",
     }
     assert broken_links(INDEX, pages, sections(pages)) == ["gone.md"]
-    assert broken_links("a.md", pages, sections(pages)) == ["a.md 2"]
+    assert broken_links("a.md", pages, sections(pages)) == ["a.md 2", "a.md 3", "a.md 4"]
     assert reachable(pages) == {INDEX, "a.md"}
 
 
