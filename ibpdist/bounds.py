@@ -1,4 +1,4 @@
-"""What a truncation of the infinite model can lose, before any data (vibp 6).
+"""What a truncation of the infinite model can lose, before any data (priors.md 13).
 
 P_K is the prior probability that some of `rows` rows has a feature beyond the first K sticks.
 Half of the L1 distance between the truncated and the infinite model's law of the data is at

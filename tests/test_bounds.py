@@ -1,4 +1,4 @@
-"""Truncation bounds: the tables of vibp 6 to the printed digits, order, Monte Carlo, the K they ask for."""
+"""Truncation bounds: tables of priors.md 13 to the printed digits, order, Monte Carlo, the K they ask for."""
 
 import math
 from itertools import pairwise
@@ -106,7 +106,7 @@ def test_series_of_all_terms() -> None:
 
 
 def test_half_of_the_distance_is_below_the_exact_probability() -> None:
-    """vibp 6: N = D = 1, noise .05, scale 4, mass 2, K = 1: half the L1 distance .207, P_K .703."""
+    """priors.md 14: N = D = 1, noise .05, scale 4, mass 2, K = 1: half the L1 distance .207, P_K .703."""
     assert probability(1, 2.0, 1) < 0.703 + 5e-4
     counts = np.arange(0, 40)
     x = np.linspace(-60, 60, 24_001)

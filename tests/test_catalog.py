@@ -71,7 +71,7 @@ def test_entries_are_what_rows_keep(name, moves):
 
 
 def test_results_by_name():
-    """What a result of a Gaussian model has at least (DESIGN 5)."""
+    """What a result of a Gaussian model has at least."""
     alg = plain("lg-vi-infinite", 3)
     params = fit(alg, chunked(problem()[0]), 2)[0]
     found = alg.describe(params)

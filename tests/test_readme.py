@@ -64,8 +64,8 @@ def test_the_readme_shows_most_commands() -> None:
 
 def test_what_it_names_exists() -> None:
     package, root = Path(ibpdist.__file__).parent, Path(__file__).parents[1]
-    named = set(re.findall(r"\b((?:ibpdist|tests)/[\w/.]*\w/?)", README)) | {"requirements.lock", ".ci/run"}
-    assert {"ibpdist/mathematics.md", "ibpdist/catalog.py", "tests/benchmarks/passes.py"} <= named
+    named = set(re.findall(r"\b((?:ibpdist|tests)/[\w/.-]*\w/?)", README)) | {"requirements.lock", ".ci/run"}
+    assert {"ibpdist/mathematics/README.md", "ibpdist/catalog.py", "tests/benchmarks/passes.py"} <= named
     for name in named:
         inside = name.startswith("ibpdist/")
         assert (package / name.removeprefix("ibpdist/") if inside else root / name).exists(), name

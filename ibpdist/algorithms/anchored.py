@@ -1,4 +1,4 @@
-"""Infinite Gibbs sampling, exactly data-parallel: the anchored sweep (nsfa 12, vibp 9.8).
+"""Infinite Gibbs sampling, exactly data-parallel: the anchored sweep (samplers.md 4).
 
 Two steps make a sweep. In the first every row gives birth to features of its own or loses some
 (births.py). Then pi_k given Z ~ Beta(m_k, N - m_k + 1) is drawn, and an order of the rows at random;

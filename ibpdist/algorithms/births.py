@@ -1,14 +1,14 @@
 """Births and deaths of the features that one row alone has, their dictionary rows integrated out.
 
 Of the singletons of a row with marks w (one for unit weights) only S = sum w^2 matters: with r the row
-less what its shared features explain, r_d ~ N(0, psi_d + s S) for each observed column (nsfa 5). The
+less what its shared features explain, r_d ~ N(0, psi_d + s S) for each observed column (samplers.md 5). The
 number of singletons of a row is Poisson(rate), rate = mass / N, so with l(S) the density of r
 
     A_birth = l(S + w^2) / l(S) * rate / (kappa + 1) * (1 - offer) / offer
     A_death = l(S - w^2) / l(S) * kappa / rate * offer / (1 - offer)
 
 where a turn offers a birth with probability `offer` and else the death of one of kappa singletons
-(nsfa 5.3 with unequal chances). Few births are offered among many rows, as many at any N, and the
+(samplers.md 5). Few births are offered among many rows, as many at any N, and the
 singletons that there are are asked at every turn: nothing depends on the state but which rows have
 something to do. When anything was accepted the whole block is drawn anew.
 """

@@ -1,4 +1,4 @@
-"""The collapsed turn: a row is drawn with the dictionary integrated out (vibp 5.2).
+"""The collapsed turn: a row is drawn with the dictionary integrated out (samplers.md 7).
 
 Missing cells are drawn given the dictionary and the noise of the last draw when a sweep begins, rows
 move on completed data, and then the dictionary and the variances are drawn from the observed cells

@@ -3,8 +3,8 @@
 Every row is swept against the same globals, the sums are reduced, and the globals are set to
 their conditionals given the sums. With means it is variational inference, with modes of z
 hard assignment, with draws Gibbs sampling. Monotone for means and modes: rows are independent
-given the globals, so a step is block coordinate ascent (vibp 9.5), and the objective is a
-function of the new globals and the sums (vibp 9.1): never a second pass to score.
+given the globals, so a step is block coordinate ascent (linear-gaussian.md 10), and the objective is a
+function of the new globals and the sums (linear-gaussian.md 5): never a second pass to score.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ModelSums:
 class Coordinate:
     """`features` is the truncation K; `inner` sweeps over the features are made in a step; `begin`
     makes the first parameters. Rows of step t see variances 1 + (anneal - 1) COOL^t times as large
-    (vibp 7); at 1 they see them as they are."""
+    (linear-gaussian.md 10); at 1 they see them as they are."""
 
     model: Model
     features: int

@@ -1,4 +1,4 @@
-"""Particle filter: the baseline that meets every row once (Wood and Griffiths; vibp 5.6).
+"""Particle filter: the baseline that meets every row once (Wood and Griffiths; samplers.md 13).
 
 Particles are guest lists of the same buffet. A row takes dishes by the prior, the particle is weighed by
 how well the rows before predict it, and particles are drawn anew when few carry the weight. Each keeps

@@ -1,7 +1,7 @@
 """The principal start: all features, as the leading directions of the data turned to be simple.
 
-For features with weights (factors.md 2). The second moments of the data about zero are asked for, or,
-when rows are wide, their products with a few columns: random ones, then twice the range of the products.
+For features with weights (starts-and-moves.md 8). The second moments of the data about zero are asked for,
+or, when rows are wide, their products with a few columns: random ones, then twice the range of the products.
 """
 
 from __future__ import annotations

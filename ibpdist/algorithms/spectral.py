@@ -1,7 +1,7 @@
 """The spectral start: the features as two-valued sources in the row space of the data.
 
 Given the sticks, the columns of Z are independent, so X = Z A + noise is independent component
-analysis with sources of two values (starts.md 1). The covariance gives the row space, the noise
+analysis with sources of two values (starts-and-moves.md 2). The covariance gives the row space, the noise
 and the number of features; a sample of rows projected on that space is separated (starts/) and
 fitted there; its dictionary, taken back to all columns, is where the fit of all rows begins.
 

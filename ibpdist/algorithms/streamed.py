@@ -2,8 +2,8 @@
 
 A chunk is swept a few times against the globals, its sums join those of all rows before it,
 and the globals are set to their conditionals given all of them. Rows already passed are not
-touched again: their sums stay as they were left (memoized inference in its first pass, vibp
-9.5), so the objective is a bound for the rows seen so far and rises within each chunk.
+touched again: their sums stay as they were left (memoized inference in its first pass,
+linear-gaussian.md 10), so the objective is a bound for the rows seen so far and rises within each chunk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The uncollapsed turn: a row is drawn given the dictionary, its own features apart (vibp 5.3).
+"""The uncollapsed turn: a row is drawn given the dictionary, its own features apart (samplers.md 8).
 
 The part of the dictionary that belongs to features of one row alone is integrated out while that row is
 drawn, and drawn with their number; or, with `candidates`, it is drawn together with it from the prior, and

@@ -5,8 +5,8 @@ away what rows with one of them have too much, every row is well explained and n
 Such ways to tell the same rows differ by a few steps of this kind.
 
 The pair is chosen without looking and the step undoes itself, so it is taken with the ratio of p(X, Z) after
-and before, dictionary and prevalences integrated out (vibp 1): a function of sums over the rows. Where
-features that no row has do not exist, a step that would leave such a feature is not taken.
+and before, dictionary and prevalences integrated out (samplers.md 11): a function of sums over the rows.
+Where features that no row has do not exist, a step that would leave such a feature is not taken.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The codec chain of `x`: little-endian values, blosc lz4 with byte shuffle, crc32c last.
 
 The same bytes that Zarr writes and reads; written out here because going straight from file to
-buffer is nearly twice as fast (engine.md section 3).
+buffer is nearly twice as fast (engine.md 8).
 """
 
 from __future__ import annotations

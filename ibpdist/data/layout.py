@@ -20,7 +20,7 @@ LIMIT_BYTES = 64 << 20
 
 
 def default_chunk_rows(columns: int, dtype: np.dtype[Any]) -> int:
-    """Rows of a chunk: the largest power of two with at most 16 MB (engine.md section 3: 8 to 16 MB)."""
+    """Rows of a chunk: the largest power of two with at most 16 MB (engine.md 8)."""
     row = columns * dtype.itemsize
     if row > LIMIT_BYTES:
         raise InputError(

@@ -31,7 +31,7 @@ def damaged(store: Path, name: str, how: str) -> StorageError:
 
 
 class DirectReader:
-    """pread, check sum, blosc into the caller's buffer (engine.md section 3)."""
+    """pread, check sum, blosc into the caller's buffer (engine.md 8)."""
 
     def __init__(self, store: Path, files: dict[str, tuple[int, str]]) -> None:
         self._store, self._files = store, files

@@ -1,6 +1,6 @@
 """What is held out of training, by recipe: a pure function of (seed, global row), whatever the chunks.
 
-    cells:share=0.333,seed=7        in the last half of the rows one set of columns is hidden (vibp 8)
+    cells:share=0.333,seed=7        in the last half of the rows one set of columns is hidden (scores.md 1)
     cells:share=0.333,fresh=true    the same with a set of its own for each row
     rows:share=0.1,seed=7           each row is held out with this probability
 

@@ -1,7 +1,7 @@
 """The engine on a Dask cluster: one task a group of chunks, gathered in the order of the groups.
 
 Everything is submitted at once. Each task names its owner as a hint; Dask hangs for ever on a hint
-to a worker that is gone (engine.md T2), so such tasks are submitted again under another key. A task
+to a worker that is gone (engine.md 11), so such tasks are submitted again under another key. A task
 is a pure function, so doing it twice is harmless.
 """
 

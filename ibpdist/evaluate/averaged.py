@@ -1,4 +1,4 @@
-"""Scores of a sampler: the density of hidden cells averaged over draws (log-mean-exp, vibp 8).
+"""Scores of a sampler: the density of hidden cells averaged over draws (log-mean-exp, scores.md 7).
 
 Each draw predicts the rows by itself, with its own features, variances and prevalences. Draws are
 taken at even distances along all chains.

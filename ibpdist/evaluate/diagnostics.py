@@ -1,7 +1,7 @@
 """Whether chains can be trusted: R-hat and effective sample sizes of what does not depend on labels.
 
 Features have no names in a sampler, and those of two draws need not be the same, so only numbers that
-do not change when features change places are looked at (nsfa 12): how many there are, how many
+do not change when features change places are looked at (samplers.md 15): how many there are, how many
 entries are on, the log joint density, the variances, the mass. Rank-normalised split R-hat,
 bulk and tail effective sample size are those of arviz-stats.
 

@@ -4,7 +4,7 @@ Unit weights: given z the cells of a row are independent,
 
     x_d | z ~ N(z mean_d, noise_d + z Sigma_d z'),
 
-exact in the dictionary A for one row, since the columns of A are independent under q (vibp 8).
+exact in the dictionary A for one row, since the columns of A are independent under q (scores.md 2).
 Normal weights: w is integrated out as well; with A_z the features that are on,
 
     x | z ~ N(0, diag(psi) + A_z' A_z),    psi_d = noise_d + sum_k z_k Sigma_d,kk,

@@ -1,7 +1,7 @@
 """Recovery of planted features: the best one-to-one assignment of fitted to planted ones.
 
 A planted feature is matched when the fitted one assigned to it differs by a root mean square
-below 0.3 feature standard deviations (math/starts.md). Signed weights leave the sign and the
+below 0.3 feature standard deviations (scores.md 10). Signed weights leave the sign and the
 length of a feature open, so there it is compared after the best multiple.
 """
 

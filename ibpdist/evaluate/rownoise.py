@@ -1,7 +1,7 @@
 """Rows that are noisier than others: a mixture over a noise that all cells of a row have in common.
 
 A feature that few rows have can leave hardly any noise in its columns, and a new row that breaks the
-pattern is then charged hundreds of nats (factors.md 3a). The predictive density is therefore
+pattern is then charged hundreds of nats (scores.md 5). The predictive density is therefore
 
     p(hidden | visible) = sum_j share_j p(hidden | visible, noise + level_j unit),
 
@@ -41,4 +41,4 @@ class RowNoise:
 
 EVEN = RowNoise((0.0,), (1.0,))
 UNEVEN = RowNoise((0.0, 0.02, 0.1, 0.3, 1.0), (0.7, 0.075, 0.075, 0.075, 0.075))
-"""Found on two splits of two sets and confirmed on sixteen others; not searched (factors.md 5)."""
+"""Found on two splits of two sets and confirmed on sixteen others; not searched (scores.md 15)."""

@@ -4,7 +4,7 @@ The law is that of a row under a dictionary taken for its mean, with cells as mu
 variance makes them on average: psi_d = noise_d + sum_k chance_k Sigma_d,kk. It is one law for all
 z, so its conditionals can be multiplied: the hidden columns come in blocks, each is predicted
 from the visible cells and the blocks before it, averaged over Gibbs chains, and then becomes
-visible. Averages over whole rows of hidden cells would need draws without end (factors.md 3c).
+visible. Averages over whole rows of hidden cells would need draws without end (scores.md 6).
 """
 
 from __future__ import annotations

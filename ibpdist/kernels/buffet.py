@@ -1,7 +1,7 @@
 """What a row's own entries are like given the other rows: the prior of samplers that take rows in turn.
 
 A feature that m of the other N - 1 rows have is on with odds (m + share) / (N - m), and the row has
-Poisson(rate) features of its own (vibp 5.1, E3, E4). The buffet has share 0 and rate mass / N; the
+Poisson(rate) features of its own (samplers.md 3, 17). The buffet has share 0 and rate mass / N; the
 finite prior has share mass / K and rate 0.
 
 Rows ask for their features in the order of the slots. Where features come and go that is exact only if
@@ -92,7 +92,7 @@ def number_of_own(cells, squares, level, law, uniform):
     """A draw of how many features a row has for itself, their part of the dictionary integrated out.
 
     The weight of k is Poisson(k; rate) times the likelihood of the residual with variances level + k
-    scale (vibp 5.3), summed until what is beyond cannot matter.
+    scale (samplers.md 9), summed until what is beyond cannot matter.
     """
     if law.rate == 0.0:
         return 0

@@ -3,7 +3,7 @@
 A row is seen block by block: with the first b blocks, F = A (x / psi) and Gamma = A diag(1/psi) A'
 over its seen cells are pulls[b] and grams[b]. With w integrated out, for the features that are on,
 
-    log p(x | z) = const + F' M^-1 F / 2 - log |M| / 2,    M = I + Gamma_on    (factors.md 3c),
+    log p(x | z) = const + F' M^-1 F / 2 - log |M| / 2,    M = I + Gamma_on    (scores.md 6),
 
 so a block costs the difference of two such terms, and the factor of M also gives a draw of w | z.
 """

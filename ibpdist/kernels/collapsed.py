@@ -1,4 +1,4 @@
-"""Collapsed Gibbs: rows in turn, the dictionary integrated out (vibp 5.2).
+"""Collapsed Gibbs: rows in turn, the dictionary integrated out (samplers.md 7).
 
 With the row taken out, Lambda = Z'Z + c I and Abar = Lambda^-1 Z'X of the other rows predict it as
 N(z Abar, noise (1 + z Lambda^-1 z') + own scale), and nothing else depends on its z. A flip changes
@@ -11,7 +11,7 @@ that does not costs one more pass over that table, for both rank-one steps at on
 
 Features that only this row has are exchangeable and say nothing of other rows, so they are counted: `own`
 of them add `own` times scale to the variance while the other entries flip, and then their number is
-drawn anew (vibp E24, nsfa 5.2). To the features that are shared, the row is one of noise
+drawn anew (samplers.md 9, 17). To the features that are shared, the row is one of noise
 noise + own scale: it leaves and comes back with the weight c / (c + own), and the parts of the tables that
 belong to its own features follow in closed form. So no step is close to singular because of them.
 

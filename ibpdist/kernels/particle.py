@@ -1,4 +1,4 @@
-"""One row met by all particles: weighed, then taken in (vibp 5.6).
+"""One row met by all particles: weighed, then taken in (samplers.md 13).
 
 A particle knows Lambda^-1 for each group of columns that are missing in the same rows, and Abar. Slots
 are the dishes of its buffet, in the order in which they came; they are never taken away.

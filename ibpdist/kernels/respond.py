@@ -100,7 +100,7 @@ def _weigh_unit(weights, rule, linear, quad, normal):
 
 @overload(weigh, inline="always")
 def _weigh_normal(weights, rule, linear, quad, normal):
-    """q(w | z=1) = N(m, v), v = 1 / (precision + quad), m = v linear (factors.md, section 2)."""
+    """q(w | z=1) = N(m, v), v = 1 / (precision + quad), m = v linear (factors.md 2)."""
     if weights.instance_class is not Normal or rule.instance_class is Draw:
         return None
     F = _float(linear)
@@ -137,7 +137,7 @@ def _draw_normal(weights, rule, linear, quad, normal):
 
 @overload(decide, inline="always")
 def _decide_mean(rule, log_odds, uniform):
-    """sigmoid and its entropy from the log odds, exact at both ends (vibp 9.9)."""
+    """sigmoid and its entropy from the log odds, exact at both ends (linear-gaussian.md 4)."""
     if rule.instance_class is not Mean:
         return None
     one, zero = _float(log_odds)(1.0), _float(log_odds)(0.0)

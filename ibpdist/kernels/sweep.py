@@ -1,14 +1,14 @@
 """The Gauss-Seidel sweep over the features of every row of a tile: the one Gaussian loop.
 
 Rows are independent given the globals, so a strip of 64 of them advances together: for each
-feature in turn its linear evidence is F_k - sum_l Gamma_kl y_l + Gamma_kk y_k (vibp 9.1),
+feature in turn its linear evidence is F_k - sum_l Gamma_kl y_l + Gamma_kk y_k (linear-gaussian.md 4),
 and the tags of weights and rule say what becomes of it. Rows of a tile are sorted into runs
 that share a Gamma (rows observed in the same columns); a complete tile is one run.
 
 What makes it fast: loops over whole strips have the literal bound 64; tables of strips begin at
 cache lines; an unsigned index needs no test for counting from the end; and arrays are passed by
 themselves, since taking one out of a tuple or a table counts references. Sums over rows are kept
-for each place in a strip, in the precision of the data like the products of a tile (vibp 9.9).
+for each place in a strip, in the precision of the data like the products of a tile (linear-gaussian.md 11).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Uncollapsed Gibbs: rows in turn, the dictionary explicit but for what a row has for itself (vibp 5.3).
+"""Uncollapsed Gibbs: rows in turn, the dictionary explicit but for what a row has for itself (samplers.md 8).
 
 With e = x - z A and a weight v_d for each column, a flip of feature k has the evidence
 
@@ -11,8 +11,8 @@ covariance scale (I - 1 1' / (k + c_d)), c_d = noise_d / scale.
 
 With candidates nothing is integrated out: the row's own features are subtracted like all others, v_d = 1 /
 noise_d, and then what the row has for itself competes with so many numbers and dictionaries drawn from
-the prior, with the likelihood of the row as the odds (vibp E23). The one that is there must be among them,
-and a number stays with its dictionary, or the posterior is not left as it is.
+the prior, with the likelihood of the row as the odds (samplers.md 8, 17). The one that is there must be among
+them, and a number stays with its dictionary, or the posterior is not left as it is.
 """
 
 from __future__ import annotations

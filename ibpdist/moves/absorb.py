@@ -3,8 +3,8 @@
 If A_r = sum_j s_j A_j with every s_j 1 or -1, then z_r A_r is nothing new: rows are explained as
 well by z_j + s_j z_r in place of z_j, without r. That is two-valued, and the exclusive or of j and
 r up to a complement, if r and j never occur together or cover all rows (s = 1), or if one holds
-the other (s = -1). It undoes what merges and splits are for (vibp 9.7): a feature in two halves, a
-feature that stands for two others where both occur, the four combinations of two features in
+the other (s = -1). It undoes what merges and splits are for (starts-and-moves.md 17): a feature in two
+halves, a feature that stands for two others where both occur, the four combinations of two features in
 place of the two.
 """
 

@@ -1,4 +1,4 @@
-"""Birth: features that are missing, found in what the others leave (starts.md 2 F).
+"""Birth: features that are missing, found in what the others leave (starts-and-moves.md 14).
 
 A feature that is missing shows in the residuals as two clouds of rows, a mean apart. Candidates
 begin at single residual rows far from zero and at the best splits of the leading residual
@@ -183,7 +183,7 @@ def with_rows(params: GaussianParams, found: Newborn) -> GaussianParams:
     """q(A) with rows of these means, independent of the others given their counts.
 
     The basis is block diagonal: sqrt(scale) and spectrum scale * count for a new row, so that
-    its variance is (1 / scale + count / noise)^-1 in every group of columns (vibp 2.2).
+    its variance is (1 / scale + count / noise)^-1 in every group of columns (linear-gaussian.md 6).
     """
     new, old = len(found.prevalence), len(params.scale)
     scale = np.full(new, np.median(params.scale))

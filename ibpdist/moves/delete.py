@@ -5,7 +5,7 @@ dictionary, at fixed variances, by
 
     -(D/2) (log (M^-1)_ll + log c) - |phi_l|^2 / (2 noise (M^-1)_ll),   M = G + c I, c = noise / scale,
 
-which for any noise, scales and groups of columns is, with Sigma_d = noise_d M_d^-1 (vibp 9.2),
+which for any noise, scales and groups of columns is, with Sigma_d = noise_d M_d^-1 (linear-gaussian.md 6),
 
     -1/2 sum_d [ log (Sigma_d,ll / scale_l) + phi_ld^2 / Sigma_d,ll ].
 

@@ -1,10 +1,10 @@
 """Describing features anew: z' = flip xor z_a xor z_b, and everything that follows from the sums.
 
 With z_0 = 1 the constant, a feature that is kept, complemented or constant is a linear function
-of (z, z_0), so its sums are linear in the old ones (starts.md 2 D): with z' = L (z, z_0),
-G' = L G L', P' = L P, m' = L m. Globals and objective are functions of the sums (vibp 9.1), so
+of (z, z_0), so its sums are linear in the old ones (starts-and-moves.md 10): with z' = L (z, z_0),
+G' = L G L', P' = L P, m' = L m. Globals and objective are functions of the sums (linear-gaussian.md 5), so
 the objective of such an edit is exact without a pass over the rows. An exclusive or is linear
-when one of the four combinations of its parents does not occur (starts.md 2 F).
+when one of the four combinations of its parents does not occur (starts-and-moves.md 10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which features are complements: the ones that leave no intercept (starts.md 2 D).
+"""Which features are complements: the ones that leave no intercept (starts-and-moves.md 12).
 
 Regress x on the features and 1 with no penalty on the coefficient of 1: the normal factor of the
 coefficients has means phi and covariance S (feature and 1, last) in each column. Complementing the

@@ -59,7 +59,7 @@ def price(situation: Situation) -> Float:
 
 
 def explained(situation: Situation) -> Float:
-    """(feature) what is lost without it, and the price of its pattern (starts.md 2 F)."""
+    """(feature) what is lost without it, and the price of its pattern (starts-and-moves.md 15)."""
     return price(situation) - delete.gains(situation.model, situation.params, situation.sums)
 
 

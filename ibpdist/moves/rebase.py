@@ -1,4 +1,4 @@
-"""Exclusive-or re-basis: other two-valued columns of the same span that say less (starts.md 2 F).
+"""Exclusive-or re-basis: other two-valued columns of the same span that say less (starts-and-moves.md 16).
 
 If one combination of two features never occurs, their exclusive or is a linear function of them:
 a sum of disjoint features, a difference of nested ones. Rows are explained as well by either, so

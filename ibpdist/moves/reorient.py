@@ -2,7 +2,7 @@
 
 A feature and its complement explain the same rows up to a constant, so the objective has an
 optimum for each orientation; those of all orientations are exact functions of the sums
-(starts.md 2 D). Sets of features to complement are searched on the intercept that they leave,
+(starts-and-moves.md 12). Sets of features to complement are searched on the intercept that they leave,
 then on the objective itself.
 """
 
@@ -158,7 +158,7 @@ def regression(situation: Situation, places: Index) -> flips.Intercept:
         spread=spread,
         columns=np.bincount(observed.group).astype(np.float64),
         slack=float(np.median(observed.scale) / np.median(observed.noise)),
-        # The odds of the predictive prior of the buffet, (N - m)! (m - 1)! / N! (vibp 1).
+        # The odds of the predictive prior of the buffet, (N - m)! (m - 1)! / N! (priors.md 11).
         odds=np.log((on + 0.5) / (rows - on + 0.5)),
     )
 

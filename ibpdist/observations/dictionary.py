@@ -5,10 +5,10 @@ group and share the Gram matrix G_g = sum_n E[y_n' y_n], so with noise psi_d and
 variances s (feature), Sigma_d = (G_g / psi_d + diag(1/s))^-1 for all columns of a group
 comes from one eigendecomposition: with r = sqrt(s) and r G_g r = U diag(e) U',
 
-    Sigma_d = B diag(1 / (1 + e / psi_d)) B',   B = diag(r) U      (vibp 9.2, factors.md 2)
+    Sigma_d = B diag(1 / (1 + e / psi_d)) B',   B = diag(r) U      (linear-gaussian.md 6)
     mean_d  = B diag(1 / (psi_d + e)) B' P_d.
 
-`basis` holds B and `spectrum` e, per group. The factorised family (vibp 2.2) has the same mean
+`basis` holds B and `spectrum` e, per group. The factorised family (linear-gaussian.md 2) has the same mean
 and U = I, e = diag(r G r). A basis of zeros is a dictionary known exactly.
 """
 
@@ -79,7 +79,7 @@ def rotations(params: GaussianParams, sums: GaussianSums, family: Family) -> lis
 
 
 def solve(params: GaussianParams, rotated: list[Rotation]) -> GaussianParams:
-    """The exact maximiser of the bound over q(A), given the sums and the variances (vibp 9.2)."""
+    """The exact maximiser of the bound over q(A), given the sums and the variances (linear-gaussian.md 6)."""
     made = replace(
         params,
         mean=_joined([(r.columns, r.mean(params.noise[r.columns])) for r in rotated]),
@@ -115,9 +115,9 @@ def known(params: GaussianParams, mean: Float, scale: Float) -> GaussianParams:
 
 @lru_cache(maxsize=1)
 def precision_gram(params: GaussianParams) -> Float:
-    """Gamma (group, feature, feature): sum_d E[A_d' A_d] / noise_d over a group's columns (vibp 9.1).
+    """Gamma (group, feature, feature): sum_d E[A_d' A_d] / noise_d over a group's columns.
 
-    Kept, since the score of a step and the rows of the next one need the same.
+    See linear-gaussian.md 4. Kept, since the score of a step and the rows of the next one need the same.
     """
     gamma = np.empty_like(params.basis)
     for g, group in enumerate(_groups(params)):
@@ -145,7 +145,7 @@ def second_moment(params: GaussianParams) -> Float:
 
 
 def residual(params: GaussianParams, sums: GaussianSums) -> Float:
-    """(column) E |x_d - Y A_d|^2 over the cells that count, from the sums alone (vibp 9.1)."""
+    """(column) E |x_d - Y A_d|^2 over the cells that count, from the sums alone (linear-gaussian.md 7)."""
     made = np.asarray(params.squares + sums.filled, dtype=np.float64)
     for g, group in enumerate(_groups(params)):
         a, b, gram = params.mean[:, group.columns], group.basis, sums.gram[g]

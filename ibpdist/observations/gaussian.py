@@ -2,10 +2,10 @@
 
 Learned variances have a weak prior worth PSEUDO cells of variance v0: log v has the density
 -(PSEUDO/2) (log v + v0 / v) + const, a scaled inverse chi-squared for v. It keeps them away from
-zero when K is large or a column is constant (vibp 9.3). Fits take the mode of log v.
+zero when K is large or a column is constant (linear-gaussian.md 1). Fits take the mode of log v.
 
 A noise for each column has PSEUDO cells worth WEAK of the column's variance, which is the prior
-Gamma(1, 0.1) on 1 / psi of standardised columns (factors.md 1): with K near the number of rows the
+Gamma(1, 0.1) on 1 / psi of standardised columns (factors.md 4): with K near the number of rows the
 objective would run off without it. A scale for each feature (automatic relevance) has PSEUDO
 entries of RELEVANT times the typical variance, the prior exp(-1e-3 / s) / s: features that explain
 nothing shrink to it.
@@ -49,7 +49,7 @@ Draws have no least value: the prior puts e^-100 below it."""
 RELEVANT = 1e-3
 """Variance of a pseudo entry of the dictionary for a scale of each feature, as a share of the typical one."""
 EXACT_BYTES = 64 << 20
-"""Largest size of the Gram matrices of all column groups for exact missing cells (DESIGN 4)."""
+"""Largest size of the Gram matrices of all column groups for exact missing cells (linear-gaussian.md 9)."""
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Gaussian:
     def update(
         self, params: GaussianParams, sums: GaussianSums, rule: Rule, rng: np.random.Generator
     ) -> GaussianParams:
-        """q(A) and the variances at their joint optimum (vibp 9.5), or a draw of each."""
+        """q(A) and the variances at their joint optimum (linear-gaussian.md 6, 8), or a draw of each."""
         if rule is Rule.DRAW:
             rotated = dictionary.rotations(params, sums, Family.STRUCTURED)
             return self._draw_variances(dictionary.draw(dictionary.solve(params, rotated), rng), sums, rng)
@@ -266,11 +266,11 @@ class Gaussian:
         return replace(solved, scale=self._relevances(solved))
 
     def magnitude(self, params: GaussianParams) -> float:
-        """Sum of squares in units of the noise: the size of what cancels in the likelihood (vibp 9.9)."""
+        """Sum of squares in units of the noise: what cancels in the likelihood (linear-gaussian.md 11)."""
         return float((params.squares / params.noise).sum())
 
     def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
-        """Terms of the objective (vibp 2.1, 9.2): likelihood, -KL of the dictionary, missing cells."""
+        """Terms of the objective (linear-gaussian.md 3): likelihood, -KL of the dictionary, missing cells."""
         constant = params.cells @ (LOG_2PI + np.log(params.noise))
         likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
         terms = {"likelihood": float(likelihood), **self.priors(params)}
@@ -347,7 +347,7 @@ class Gaussian:
         return WEAK * params.spread if self.noise == "column" else FLOOR * float(params.unit)
 
     def _relevances(self, params: GaussianParams) -> Float:
-        """The scale of each feature at its optimum given q(A), where there is one for each (factors.md 2)."""
+        """The scale of each feature at its optimum given q(A), where there is one for each (factors.md 4)."""
         if self.scale != "feature":
             return np.asarray(params.scale)
         columns = np.asarray(float(params.noise.size))

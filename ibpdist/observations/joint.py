@@ -1,4 +1,4 @@
-"""Rows that have every feature: all weights of a row at once, with one normal factor (factors.md 1).
+"""Rows that have every feature: all weights of a row at once, with one normal factor (factors.md 5).
 
 Where z = 1 everywhere, q(w_n) = N(S F_n, S) with S = (I + Gamma)^-1 is the exact conditional given
 q(A), shared by all rows that are observed in the same columns: no sweep over features, and no

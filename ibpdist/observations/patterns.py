@@ -3,7 +3,7 @@
 Columns missing in the same rows form a group (found once, from the survey). Within a chunk,
 rows that observe the same groups are sorted together into runs; the sweep then needs one
 Gamma a run, and the Gram matrix of a group is the sum over the runs that observe it
-(vibp 9.4). Complete data are one group and one run.
+(linear-gaussian.md 9). Complete data are one group and one run.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ B (R_d / (psi_d + e)), and everything the variances need follows from e and R^2 
 
 where c is the spectrum of the family's covariance (e, or diag(r G r) when factorised). A new
 common scale rho s multiplies B by sqrt(rho), e and c by rho. So noise and scale are set by EM
-to convergence between one rotation into the basis and one out of it (vibp 9.3, 9.5).
+to convergence between one rotation into the basis and one out of it (linear-gaussian.md 8).
 """
 
 from __future__ import annotations

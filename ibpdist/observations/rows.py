@@ -1,7 +1,7 @@
-"""What a single row contributes to the objective: to compare two states of it (starts.md 2 F).
+"""What a single row contributes to the objective: to compare two states of it (starts-and-moves.md 13).
 
-With y = z w, F = A E / psi x and Gamma as in the sweep (vibp 9.1), the part of row n that depends on its
-state is  F_n y - 1/2 y Gamma y' (second moments on the diagonal) + z log odds + H(z).
+With y = z w, F = A E / psi x and Gamma as in the sweep (linear-gaussian.md 4), the part of row n that depends
+on its state is  F_n y - 1/2 y Gamma y' (second moments on the diagonal) + z log odds + H(z).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One pass over a chunk, tile by tile: two products, one sweep over features, and the sums.
 
 A tile is a block of rows that stays in cache. Products run in the data's precision within
-a tile, sums over tiles in float64 (vibp 9.9). The tile size depends on the shape alone; it
+a tile, sums over tiles in float64 (linear-gaussian.md 11). The tile size depends on the shape alone; it
 decides the bits and is recorded with the run.
 """
 
@@ -235,7 +235,7 @@ def _scratch(shape: tuple[int, int], dtype: np.dtype[Any]) -> Matrix:
 
 
 class Filler:
-    """Missing cells with a normal factor of their own: mean E[y] A_d, variance noise_d (DESIGN 4).
+    """Missing cells with a normal factor each: mean E[y] A_d, variance noise_d (linear-gaussian.md 9).
 
     The factor is set from the rows as they were before the pass, so it is one exact
     coordinate step, and its entropy and second moments enter the sums.

@@ -1,7 +1,7 @@
 """Noise and scale at the optimum of the bound, with q(A) following them, by EM in the eigenbasis.
 
 Each turn sets both variances given q(A), then q(A) given both, in closed form from the
-spectrum (rotation.py), so the objective rises at every turn (vibp 9.3). One noise needs O(K)
+spectrum (rotation.py), so the objective rises at every turn (linear-gaussian.md 8). One noise needs O(K)
 a turn and is solved to convergence; a noise for each column needs O(K D) and gets few turns.
 """
 

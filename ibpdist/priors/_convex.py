@@ -1,4 +1,4 @@
-"""The lower bound of b_k = E log(1 - pi_k) by convexity (vibp 3.4), the default.
+"""The lower bound of b_k = E log(1 - pi_k) by convexity (priors.md 6), the default.
 
 -b_k is the sum over r of f(r) = M_k(r) / r with M_k(s) = E pi_k^s, and f is completely
 monotone. The first terms are summed. For the rest 1/t + 1/2 + t/12 >= 1/(1 - e^-t) gives

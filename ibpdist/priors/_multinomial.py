@@ -1,4 +1,4 @@
-"""The multinomial lower bound of b_k = E log(1 - pi_k), in O(K) (vibp 3.2).
+"""The multinomial lower bound of b_k = E log(1 - pi_k), in O(K) (priors.md 7).
 
 With w_i = psi(tau_i2) + sum_{m<i} psi(tau_m1) - sum_{m<=i} psi(tau_m+), the bound at its
 optimum is l_k = log sum_{i<=k} exp(w_i), and q_ki = exp(w_i - l_k).

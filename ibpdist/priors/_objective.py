@@ -1,4 +1,4 @@
-"""The objective of the sticks' factors q(v_k) = Beta(tau_k) given the counts (vibp 3.5, 3.6, 9.3).
+"""The objective of the sticks' factors q(v_k) = Beta(tau_k) given the counts (priors.md 10).
 
 Everything here is in stick order. With A_k = mass + sum_{j>=k} m_j, S_k = N - m_k and a lower
 bound b_k of E log(1 - pi_k), the part of the objective that depends on tau and the mass is

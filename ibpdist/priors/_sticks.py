@@ -1,4 +1,4 @@
-"""The optimum of the sticks given the counts (vibp 9.6): where to start, the climb, what is left."""
+"""The optimum of the sticks given the counts (priors.md 10): where to start, the climb, what is left."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def from_counts(on: Vector, rows: float, mass: float) -> Vector:
     With s = -log v, t_k the log of count over rows and I_k what the counts of this stick and the
     later ones tell about log pi_k, the log posterior of s is about -I (s - s0)^2 / 2 - mass s
     where s0 = log pi_{k-1} - t_k; its mode in log s is the mean, and 1 / I adds to the shape.
-    This shares ties out among the sticks, which m_k / m_{k-1} (vibp 3.6) does not.
+    This shares ties out among the sticks, which m_k / m_{k-1} (priors.md 15) does not.
     """
     soft = _soft(on, rows, mass)
     told = from_here(rows * soft / (1 - soft))

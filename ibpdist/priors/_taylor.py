@@ -1,4 +1,4 @@
-"""The rigorous interval of b_k = E log(1 - pi_k) from its Taylor series (vibp 3.3).
+"""The rigorous interval of b_k = E log(1 - pi_k) from its Taylor series (priors.md 8).
 
 -b_k = sum_r M_k(r) / r with M_k(r) = E pi_k^r. The first T terms are an upper bound of b_k.
 Since Gamma(tau_1 + r) / Gamma(tau_1 + tau_2 + r) <= (r - 1)^-tau_2 for any tau, the others

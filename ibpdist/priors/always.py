@@ -1,4 +1,4 @@
-"""No choice: every row has every feature, which leaves factor analysis (factors.md 1, z = 1)."""
+"""No choice: every row has every feature, which leaves factor analysis (priors.md 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The finite prior: pi_k ~ Beta(mass / K, 1) for K features, z_nk ~ Bernoulli(pi_k) (vibp 1, 2)."""
+"""The finite prior: pi_k ~ Beta(mass / K, 1) for K features, z_nk ~ Bernoulli(pi_k) (priors.md 2)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class BetaBernoulli:
         return _mean(posterior(sums, mass / truncation), mass, truncation)
 
     def score(self, params: BetaBernoulliParams, sums: PriorSums) -> dict[str, float]:
-        """Terms of vibp 2.1; `unused` is log Pr(dropped features are off in every row)."""
+        """Terms of priors.md 2; `unused` is log Pr(dropped features are off in every row)."""
         rows, mass, share = float(sums.rows), float(params.mass), float(params.mass / params.truncation)
         dropped = int(params.truncation) - len(params.tau)
         density = np.log(share) + (share - 1) * params.log_on
@@ -85,7 +85,7 @@ class BetaBernoulli:
 
     def predictive(self, params: BetaBernoulliParams, rows: float) -> tuple[float, float]:
         """(share, rate): given the other rows a row has a feature of m of them with odds
-        (m + share) / (rows - m), pi integrated out, and Poisson(rate) features of its own (vibp E4)."""
+        (m + share) / (rows - m), pi integrated out, and Poisson(rate) features of its own (priors.md 11)."""
         return float(params.mass / params.truncation), 0.0
 
     def select(self, params: BetaBernoulliParams, keep: NDArray[np.intp]) -> BetaBernoulliParams:
@@ -132,14 +132,14 @@ class BetaBernoulli:
 
 
 def posterior(sums: PriorSums, share: float) -> Vector:
-    """(feature, side) tau of q(pi) given the counts (vibp 2.2); `share` is mass / K."""
+    """(feature, side) tau of q(pi) given the counts (priors.md 2); `share` is mass / K."""
     return np.stack([share + sums.on, 1 + (sums.rows - sums.on)], axis=1)
 
 
 def best_mass(sums: PriorSums, truncation: int) -> float:
     """The mass at the joint optimum of tau and mass.
 
-    With tau profiled out the terms are sum_k log share B(share + m_k, 1 + N - m_k) (vibp 9.6),
+    With tau profiled out the terms are sum_k log share B(share + m_k, 1 + N - m_k) (priors.md 3),
     share = mass / K; their slope in log mass falls, so it has one root.
     """
     rows = float(sums.rows)

@@ -1,7 +1,7 @@
 """The Indian buffet process without truncation, for samplers: features that some row has, and their odds.
 
 With m_k rows of n that have feature k, the density of the features that occur, as a point process of
-marked columns (vibp 5.1, nsfa 4), is
+marked columns (priors.md 11), is
 
     mass^K exp(-mass H_n) prod_k B(m_k, n - m_k + 1),     H_n = 1 + 1/2 + ... + 1/n,
 
@@ -85,7 +85,7 @@ class Buffet:
 
     def predictive(self, params: BuffetParams, rows: float) -> tuple[float, float]:
         """(share, rate): given the other rows a row has a feature of m of them with odds
-        (m + share) / (rows - m), and Poisson(rate) features of its own (vibp 5.1)."""
+        (m + share) / (rows - m), and Poisson(rate) features of its own (priors.md 11)."""
         return 0.0, float(params.mass) / rows
 
     def select(self, params: BuffetParams, keep: NDArray[np.intp]) -> BuffetParams:

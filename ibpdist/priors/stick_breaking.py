@@ -1,7 +1,7 @@
 """The infinite prior: the IBP by stick-breaking, truncated, with the tail in the objective.
 
-v_k ~ Beta(mass, 1), pi_k = v_1 ... v_k (vibp 1, 3). Features keep their order; which stick
-belongs to which is an index vector, sorted by falling counts at every update (vibp 9.6).
+v_k ~ Beta(mass, 1), pi_k = v_1 ... v_k (priors.md 4). Features keep their order; which stick
+belongs to which is an index vector, sorted by falling counts at every update (priors.md 5).
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class StickBreaking:
         return made if _total(self.score(made, sums)) >= reached else params
 
     def score(self, params: StickBreakingParams, sums: PriorSums) -> dict[str, float]:
-        """Terms of vibp 3.1 and the tail of 3.6; without `tail` it is the report's bound."""
+        """Terms of priors.md 4, the tail of priors.md 9; without `tail` it is the report's bound."""
         rows, mass = float(sums.rows), float(params.mass)
         log_on, _ = log_moments(params.tau)
         sticks = np.log(mass) + (mass - 1) * log_on + beta_entropy(params.tau)

@@ -1,4 +1,4 @@
-"""h_N(p), the price of the features beyond a truncation (vibp 3.6).
+"""h_N(p), the price of the features beyond a truncation (priors.md 9).
 
     h_N(p) = int_0^p (1 - (1 - x)^N) / x dx = sum_{j <= N} (1 - (1 - p)^j) / j
 

@@ -1,4 +1,4 @@
-"""The spectral start for unit weights: how many features, and which rows have them (math/starts.md, 2 A-D).
+"""The spectral start for unit weights: how many features, and which rows have them (starts-and-moves.md 2).
 
     rank         how many dimensions stand out of the noise
     contrast     what makes a projection look two-valued

@@ -1,7 +1,7 @@
 """Whether a binary column lies in the signal space: its regression leaves only the known noise.
 
 For a true column z = mean + c (y - noise), so the residual of regressing z on y has mean
-square sum_i n_i c_i^2; a wrong split leaves much more (math/starts.md, 2C).
+square sum_i n_i c_i^2; a wrong split leaves much more (starts-and-moves.md 4).
 """
 
 from __future__ import annotations

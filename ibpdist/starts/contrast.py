@@ -3,7 +3,7 @@
 A contrast gives g(u) and the mean of g'(u) for projections u (component, row) of unit signal
 variance. skew, tanh and cube find sources of many kinds; the two-valued contrast is the
 posterior mean of a fitted mixture of two normals of equal variance, the best possible g for a
-binary source in normal noise, whatever its prevalence, but needs a start (math/starts.md, 2B).
+binary source in normal noise, whatever its prevalence, but needs a start (starts-and-moves.md 3).
 """
 
 from __future__ import annotations

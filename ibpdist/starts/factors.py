@@ -1,7 +1,8 @@
-"""The start of factors with weights: principal axes with all features, turned to be simple (factors.md 2).
+"""The start of factors with weights: principal axes with all features, turned to be simple.
 
-Which rotation a fit of weighted features ends in hardly depends on where it begins, but features
-that are not there at the start do not come back: so it begins with as many as are provided.
+See starts-and-moves.md 8. Which rotation a fit of weighted features ends in hardly depends on where it
+begins, but features that are not there at the start do not come back: so it begins with as many as are
+provided.
 """
 
 from __future__ import annotations

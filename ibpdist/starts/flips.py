@@ -1,4 +1,4 @@
-"""Sets of features to complement, by the length of the intercept that they leave (starts.md 2 D)."""
+"""Sets of features to complement, by the length of the intercept that they leave (starts-and-moves.md 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sources are complements of features: the ones that leave no intercept (math/starts.md, 2D).
+"""Which sources are complements of features: the ones that leave no intercept (starts-and-moves.md 6).
 
 x = b0 + sum_k z_k a_k with the columns as found; complementing the set f turns a_k into -a_k
 there and b0 into b0 + sum_{k in f} a_k, which is zero for the true set.

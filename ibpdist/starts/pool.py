@@ -1,7 +1,7 @@
-"""A pool of certified columns from many one-unit starts, and the simplest basis in it (math/starts.md, 2C).
+"""A pool of certified columns from many one-unit starts, and the simplest basis in it.
 
-With few rows the sample correlations of the true sources ruin every symmetric method, but a
-single source can still be found from a random direction, and the certificate knows it. Unions
+See starts-and-moves.md 5. With few rows the sample correlations of the true sources ruin every symmetric
+method, but a single source can still be found from a random direction, and the certificate knows it. Unions
 and differences of sources pass too; a basis of least entropy leaves them out.
 """
 

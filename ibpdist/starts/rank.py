@@ -1,4 +1,4 @@
-"""How many dimensions of the data stand out of isotropic noise, and by how much (math/starts.md, 2A).
+"""How many dimensions of the data stand out of isotropic noise, and by how much (starts-and-moves.md 2).
 
 Eigenvalues are those of the centred covariance with divisor n = N - 1, largest first.
 Noise alone has none above the Marchenko-Pastur edge, where the largest one follows the

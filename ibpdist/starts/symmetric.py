@@ -1,4 +1,4 @@
-"""All sources at once by symmetric fixed points: right when there are many rows (math/starts.md, 2B).
+"""All sources at once by symmetric fixed points: right when there are many rows (starts-and-moves.md 3).
 
 W <- g(U) Y'/N - diag(mean g'(U)) W S,  U = W Y,  S = Y Y'/N, then the nearest rotation. With
 the total covariance S the step is unbiased under normal noise (Stein's identity). Each of

@@ -1,4 +1,4 @@
-"""Normal weights: w ~ N(0, 1), the sparse factor analysis of `factors.md`.
+"""Normal weights: w ~ N(0, 1), sparse factor analysis (factors.md 1).
 
 q(z, w) is joint: given z = 1, w is normal; given z = 0 it stays at its prior and costs
 nothing. w is integrated out of the update of z (kernels/respond.py).
@@ -33,7 +33,7 @@ class Normal:
         return z * w
 
     def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
-        """Parameter expansion (factors.md 2): with q = 1/c^2 the objective has, beside constants,
+        """Parameter expansion (factors.md 3): with q = 1/c^2 the objective has, beside constants,
 
             (on + cells) / 2 log q - (second + squares) / 2 q,
 

@@ -125,7 +125,7 @@ def test_number_of_singletons_has_its_exact_law(offer):
 
 
 def test_dropping_and_starting_from_none_has_another_law():
-    """nsfa 5.2: what must not be done is seen at the same length."""
+    """samplers.md 18: what must not be done is seen at the same length."""
     now = law(rate=1.5, offer=0.5)
     chance = np.exp([poisson.logpmf(k, 1.5) + density(np.ones(k)) for k in range(15)])
     exact = np.arange(15) @ chance / chance.sum()

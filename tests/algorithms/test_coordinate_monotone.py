@@ -162,7 +162,7 @@ def test_infinite_bound_is_below_the_evidence_of_the_buffet(missing, features, r
 @pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
 @pytest.mark.parametrize("stick_bound", ["convex", "multinomial"])
 def test_report_bound_is_below_the_evidence_of_the_truncated_sticks(weights, missing, stick_bound):
-    """Without the tail the model is that of K sticks (vibp 3.6)."""
+    """Without the tail the model is that of K sticks (priors.md 9)."""
     x, observed, mask = tiny(missing, 3 if weights == "unit" else 2)
     psi, scale = np.full(2, 0.5), np.full(2, 1.5)
     exact = ref.log_evidence(x, mask, psi, scale, 1.3, ref.log_p_sticks, weights, nodes=12)
@@ -174,7 +174,7 @@ def test_report_bound_is_below_the_evidence_of_the_truncated_sticks(weights, mis
 
 
 def test_without_the_tail_the_bound_is_of_another_model():
-    """vibp 3.6: for X = 0 in 2 x 3, mass 3, K = 1 the report's bound exceeds the evidence of the buffet."""
+    """priors.md 14: X = 0 in 2 x 3, mass 3, K = 1, the report's bound exceeds the evidence of the buffet."""
     x = np.zeros((2, 3))
     exact = ref.log_evidence_ibp(x, np.ones(x.shape, bool), np.full(3, 0.6), 1.3, 3.0, missed=1e-6)
     alg = algorithm(Case("sticks", noise=0.6, scale=1.3, mass=3.0), 1)

@@ -79,7 +79,7 @@ def test_expected_is_the_mean_of_draws_of_the_prevalences(name, rule):
 
 
 def test_a_feature_of_one_row_in_a_hundred_is_expected_once():
-    """mathematics.md 8: the odds of the update say .0065, E pi is 1.1 / 101.1."""
+    """priors.md 15: the odds of the update say .0065, E pi is 1.1 / 101.1."""
     prior = BetaBernoulli(mass=0.5)
     given = sums([1.0, 30.0, 10.0, 60.0, 2.0], 100)
     params = prior.update(prior.init(5, 100), given, Rule.MEAN, np.random.default_rng(0))

@@ -85,7 +85,7 @@ def test_missing_cells_count_for_nothing(images):
 
 
 def own_terms(result, row):
-    """Gamma and F of one row, from the cells that it has (mathematics.md 3)."""
+    """Gamma and F of one row, from the cells that it has (linear-gaussian.md 4)."""
     held = xr.merge([result["params"].to_dataset(), result["internals"].to_dataset()])
     mean, columns = held["mean"].values, held["mean"].sizes["column"]
     noise, group = np.broadcast_to(held["noise"].values, columns), held["group"].values

@@ -81,7 +81,7 @@ def test_mean(odds):
 
 
 def test_entropy_keeps_its_digits_at_both_ends():
-    """float32 rounds z to one at log odds 17; the entropy must not notice (vibp 9.9)."""
+    """float32 rounds z to one at log odds 17; the entropy must not notice (linear-gaussian.md 4)."""
     for odds in (17.0, 20.0, 30.0):
         up = decided(Mean(), np.float32(odds), np.float32(0))[1]
         down = decided(Mean(), np.float32(-odds), np.float32(0))[1]

@@ -79,7 +79,7 @@ def test_the_formula_is_the_exact_change_of_the_dictionary_terms(name):
 
 
 def test_the_formula_is_that_of_the_inverse():
-    """starts.md F, letter by letter, for one noise and one scale."""
+    """starts-and-moves.md 11, letter by letter, for one noise and one scale."""
     fit = case_of()
     s = fit.situation
     noise, scale = float(s.params.observation.noise[0]), float(s.params.observation.scale[0])

@@ -127,7 +127,7 @@ def test_one_noise_is_a_noise_for_each_column_that_happens_to_be_the_same(family
 
 
 def test_structured_is_at_least_as_high():
-    """The part of the bound that depends on q(A), for both families (vibp 9.2)."""
+    """The part of the bound that depends on q(A), for both families (linear-gaussian.md 6)."""
     params, sums = made(3)
     value = []
     for family in (Family.STRUCTURED, Family.FACTORISED):

@@ -190,7 +190,7 @@ def test_update_never_lowers_the_score(noise, family, missing):
 
 
 def test_a_perfect_fit_keeps_some_noise():
-    """The pseudo cells keep the noise from zero (vibp 9.3)."""
+    """The pseudo cells keep the noise from zero (linear-gaussian.md 1)."""
     x = np.outer(np.arange(20) % 2, [1.0, -2.0, 3.0])
     params, _, _, traces = fit(algorithm(Case(), 3), chunked(x), 100)
     unit = float(params.observation.unit)

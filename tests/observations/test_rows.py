@@ -47,7 +47,7 @@ def prepared(case, seed=3):
 
 
 def scalar_worth(x, seen, mean, sigma, noise, log_odds, z):
-    """One row, term by term (vibp 9.1): E log p(x | z, A) + z log odds + entropy, but for constants."""
+    """One row by terms (linear-gaussian.md 4): E log p(x | z, A) + z log odds + entropy, up to constants."""
     total = 0.0
     for k, on in enumerate(z):
         total += on * log_odds[k]

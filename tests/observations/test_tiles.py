@@ -63,7 +63,7 @@ def test_sums_are_kept_by_nobody_else():
 
 
 def test_run_grams():
-    """Products of means off the diagonal, second moments on it (vibp 9.9: never the products)."""
+    """Products of means off the diagonal, second moments on it (linear-gaussian.md 5: never the products)."""
     rng = np.random.default_rng(1)
     y, starts, second = rng.normal(size=(3, 10)), np.array([0, 4, 4, 10]), rng.random((3, 3))
     found = run_grams(y, starts, second)

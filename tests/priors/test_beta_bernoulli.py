@@ -56,7 +56,7 @@ def test_score_equals_the_reference_term_by_term(mass: object) -> None:
 
 @pytest.mark.parametrize("rows", [60, 4_000_000])
 def test_at_its_optimum_it_is_the_evidence_of_z(rows: int) -> None:
-    """vibp 9.6: the three terms sum to sum_k log (mass / K) B(mass / K + m_k, 1 + N - m_k)."""
+    """priors.md 3: the three terms sum to sum_k log (mass / K) B(mass / K + m_k, 1 + N - m_k)."""
     on = ON * rows / 60
     prior, params, seen = solved(2.0, on, rows)
     exact = float(np.sum(np.log(0.4) + betaln(0.4 + on, 1 + rows - on)))
@@ -98,7 +98,7 @@ def test_learned_mass_is_the_joint_optimum(rows: int) -> None:
 
 
 def test_learned_mass_solves_its_equation() -> None:
-    """With tau fixed the best mass is (K + 1) / (1 - sum_k E log pi_k / K) (vibp 9.3 and the prior)."""
+    """With tau fixed the best mass is (K + 1) / (1 - sum_k E log pi_k / K) (priors.md 3)."""
     _, params, _ = solved("learn")
     assert float(params.mass) == pytest.approx(6 / (1 - params.log_on.sum() / 5), rel=1e-9)
 

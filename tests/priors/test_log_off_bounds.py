@@ -89,7 +89,7 @@ def test_multinomial_is_the_best_q(tau: np.ndarray) -> None:
 
 
 def test_multinomial_gradient_vanishes_at_the_fixed_point() -> None:
-    """Iterating the update of vibp 3.2 (matrix form) makes the gradient of the O(K) form vanish."""
+    """Iterating the update of priors.md 7 (matrix form) makes the gradient of the O(K) form vanish."""
     on, rows, mass = np.array([70.0, 40.0, 38.0, 5.0, 0.2]), 100, 1.5
     tau = np.stack([mass + on, 1 + rows - on], axis=1)
     for _ in range(1000):
@@ -110,7 +110,7 @@ def test_gradient(kind: str, tau: np.ndarray) -> None:
 
 @pytest.mark.parametrize("kind", LOWER)
 def test_increases_along_the_sticks(kind: str) -> None:
-    """b_k rises with k, so a_k - b_k falls: what the sorting of vibp 9.6 needs."""
+    """b_k rises with k, so a_k - b_k falls: what the sorting of priors.md 5 needs."""
     rng = np.random.default_rng(5)
     for _ in range(20):
         tau = 1 + rng.gamma(0.5, 60.0, size=(6, 2))
@@ -195,7 +195,7 @@ def test_taylor_interval_narrows() -> None:
 
 
 def test_taylor_tail_beside_the_form_with_floors() -> None:
-    """No looser than the Hurwitz form of vibp 3.3, up to 1 in 100, once T passes 2 tau_+."""
+    """No looser than the Hurwitz form of the report (priors.md 8), up to 1 in 100, once T passes 2 tau_+."""
     tau = np.array([[12.0, 3.7], [9.0, 2.2], [4.0, 1.9]])
     terms = 80
     floors, _ = taylor_log_off(tau, terms)

@@ -255,7 +255,7 @@ def test_order_follows_the_counts() -> None:
     assert np.all(np.diff(after.log_on) > 0)
 
 
-# --- what the bound bounds (vibp 3.6) ---
+# --- what the bound bounds (priors.md 9) ---
 
 
 def log_evidence(on: list[int], rows: int, mass: float, tail: bool) -> float:

@@ -165,12 +165,12 @@ def test_tighter_bound_gives_a_higher_optimum() -> None:
 
 
 def ratios(on: np.ndarray, rows: float, mass: float) -> np.ndarray:
-    """The start of vibp 3.6: v_k = m_k / m_{k-1}."""
+    """The start of priors.md 15: v_k = m_k / m_{k-1}."""
     return np.stack([mass + on, 1 - np.diff(on, prepend=rows)], axis=1)
 
 
 def test_ratios_of_counts_as_a_start() -> None:
-    """vibp 3.6: one fixed-point iteration from v_k = m_k / m_{k-1} is within 2.5 nats (K=20, N=1000)."""
+    """priors.md 15: one fixed-point iteration from v_k = m_k / m_{k-1} is within 2.5 nats (K=20, N=1000)."""
     rng = np.random.default_rng(2)
     mass, rows = 4.0, 1000
     for _ in range(4):

@@ -127,7 +127,7 @@ def odds_of_one_row_less(monkeypatch):
 
 
 def dropped_first(monkeypatch):
-    """Singletons are dropped, and births accepted from none (nsfa 5.2)."""
+    """Singletons are dropped, and births accepted from none (samplers.md 18)."""
     right = births.moved
     monkeypatch.setattr(births, "moved", lambda marks, *rest: np.array(right(np.zeros(0), *rest)))
 

@@ -102,7 +102,7 @@ def test_exact_posterior(masked):
 
 @pytest.mark.slow
 def test_a_wrong_posterior_is_told_from_it(monkeypatch):
-    """Features of a row alone are dropped, and births accepted from none (nsfa 5.2)."""
+    """Features of a row alone are dropped, and births accepted from none (samplers.md 18)."""
     right = births.moved
     monkeypatch.setattr(births, "moved", lambda marks, *rest: np.array(right(np.zeros(0), *rest)))
     assert min(farthest(False, SWEEPS // 2)) > 6

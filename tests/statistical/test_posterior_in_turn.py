@@ -119,7 +119,7 @@ def test_exact_posterior(turn, masked, infinite):
     ("turn", "infinite"), [(over_all(MASS, FEATURES), False), (DroppedFirst(), True), (ByAge(), True)]
 )
 def test_a_wrong_turn_is_caught(turn, infinite):
-    """With odds m / (N - 1) features only become more (vibp E3): no chain of any length."""
+    """With odds m / (N - 1) features only become more (samplers.md 17): no chain of any length."""
     assert farthest(turn, False, infinite, STEPS, tries=0) > 6
 
 

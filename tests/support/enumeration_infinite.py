@@ -1,6 +1,6 @@
 """The exact posterior of the infinite model on tiny problems, with variances and mass fixed.
 
-Columns of z of different history are independent Poisson numbers (vibp 1), so the posterior of how
+Columns of z of different history are independent Poisson numbers (priors.md 11), so the posterior of how
 many there are of each is a table; features have no order. Tables with so many features that the
 prior leaves less than `missed` beyond are left out.
 """

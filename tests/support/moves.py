@@ -75,7 +75,7 @@ def run(alg, params, state, chunk, passes, first=1):
 
 
 def sums_of(state, chunk, params, model):
-    """Sums over rows that stay as they are, unit weights, no filled cells (vibp 9.1, 9.4)."""
+    """Sums over rows that stay as they are, unit weights, no filled cells (linear-gaussian.md 5, 9)."""
     z, x = state.z.astype(np.float64), chunk.x.astype(np.float64)
     seen = np.ones(x.shape, bool) if chunk.observed is None else chunk.observed
     entropy = -(xlogy(z, z) + xlogy(1 - z, 1 - z)).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Reference: every term of the bound, from the explicit parameters of q (vibp 2.1, 3.1, 3.6, 9.2-9.4)."""
+"""Reference: every term of the bound, from the parameters of q (linear-gaussian.md 3, priors.md 4)."""
 
 from __future__ import annotations
 

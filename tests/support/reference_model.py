@@ -90,7 +90,7 @@ def counts(nu: Floats) -> Floats:
 
 
 def gram(nu: Floats, m: Floats, s2: Floats, mask: Bools) -> Floats:
-    """(D, K, K) G^(d) = sum over rows observed in column d of E y_n' y_n (vibp 9.4)."""
+    """(D, K, K) G^(d) = sum over rows observed in column d of E y_n' y_n (linear-gaussian.md 9)."""
     (rows, features), columns = nu.shape, mask.shape[1]
     out = np.zeros((columns, features, features))
     for d in range(columns):

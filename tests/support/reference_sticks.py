@@ -1,7 +1,7 @@
 """Reference: expectations under Beta factors, the bounds of E log(1 - pi_k), the tail term.
 
 tau (K, 2) are Beta parameters. Finite prior: pi_k ~ Beta(tau_k). Sticks: v_k ~ Beta(tau_k) and
-pi_k = v_1 ... v_k. Equations are those of vibp sections 2 and 3.
+pi_k = v_1 ... v_k. Equations are those of priors.md 2, 4, 6, 7, 8.
 """
 
 from __future__ import annotations

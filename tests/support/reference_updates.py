@@ -1,4 +1,4 @@
-"""Reference: every update, one entry, column or feature at a time (vibp 2.2, 3.5, 4.3, 9.2-9.4, 9.6)."""
+"""Reference: every update, one entry, column or feature at a time (linear-gaussian.md 6, priors.md 7)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def respond_unit(log_odds: float, b: float, a: float, rule: str = "mean") -> tup
 
 
 def respond_normal(log_odds: float, b: float, a: float, rule: str = "mean") -> tuple[float, float, float]:
-    """(nu, m, s2) of one entry with normal weights, w integrated out of z (factors.md section 2)."""
+    """(nu, m, s2) of one entry with normal weights, w integrated out of z (factors.md 2)."""
     s2 = 1 / (1 + a)
     m = s2 * b
     return decide(log_odds + log(s2) / 2 + m**2 / (2 * s2), rule), m, s2

@@ -1,4 +1,4 @@
-"""Rows in turn as the report has them (vibp 5.2, 5.3): scalar loops, all from its definition at every flip.
+"""Rows in turn as the report has them (samplers.md 7, 8): scalar loops, all from definitions at every flip.
 
 Slots are those of the compiled tables, so that the same uniforms reach the same entries: a feature that
 goes leaves its slot to the last one, a new one takes any slot and what was there moves to the end.
@@ -15,7 +15,7 @@ NEW = -1
 
 
 def log_marginal(x, z, noise, scale):
-    """log p(X | Z), the dictionary integrated out (vibp 1, E5); z (row, feature)."""
+    """log p(X | Z), the dictionary integrated out (linear-gaussian.md 13); z (row, feature)."""
     rows, columns = x.shape
     features = z.shape[1]
     ridge = z.T @ z + noise / scale * np.eye(features)

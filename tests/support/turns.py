@@ -50,17 +50,17 @@ class OtherOdds:
 
 
 ONE_LESS = OtherOdds(Collapsed(), lambda law: law.rows - 1)
-"""m / (N - 1), as printed (vibp E3)."""
+"""m / (N - 1), as printed (samplers.md 17)."""
 
 
 def over_all(mass, features):
-    """(m + mass / K) / (N - 1 + mass), as printed (vibp E4)."""
+    """(m + mass / K) / (N - 1 + mass), as printed (samplers.md 17)."""
     return OtherOdds(Collapsed(), lambda law: law.rows - 1 + mass - mass / features)
 
 
 @dataclass(frozen=True)
 class DroppedFirst:
-    """Features of a row alone are gone before its shared entries move (nsfa 5.2)."""
+    """Features of a row alone are gone before its shared entries move (samplers.md 17, 18)."""
 
     def check(self, observation):
         Collapsed().check(observation)
