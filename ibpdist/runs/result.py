@@ -201,9 +201,9 @@ def _store_of(path: Path) -> Path:
 
 
 def _checked(store: Path) -> CheckedStore | Path:
-    """What Zarr reads a result from; one that was copied to another place has no list of hashes."""
+    """What Zarr reads a result from; one that was copied out of its run has no list of hashes."""
     listing = store.with_name("result.json")
-    if store.name != "result.zarr" or not listing.exists():
+    if store.name != "result.zarr" or not (listing.exists() or store.with_name("run.json").exists()):
         return store
     expected = sealed.read(listing)
     refuse_damage(store, expected, later=_READ_LATER)

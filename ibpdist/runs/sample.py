@@ -21,8 +21,10 @@ from ibpdist.algorithms._base import Parallel, Params
 from ibpdist.algorithms.batch import terms_of
 from ibpdist.algorithms.sweeps import Snapshot, Stop
 from ibpdist.engine._base import Engine
+from ibpdist.errors import StorageError
 from ibpdist.evaluate.diagnostics import diagnostics
 from ibpdist.runs import draws, events, records, result
+from ibpdist.runs.checked import ADVICE
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import Ended, Progress, to_end
 from ibpdist.runs.job import SamplerJob
@@ -48,12 +50,20 @@ def sample(
     entries = job.source.rows * job.truncation * spec.chains * len(plan.kept())
     views = job.views(engine)
     keeper = draws.Keeper(run.path / "draws", plan, views, rows=entries <= draws.ROWS_KEPT)
+    _refuse_lost_draws(run)
     with records.storage_errors(run.path):
         ended = to_end(run, job, engine, progress, first, keeper)
         _write(run, job, views[0], plan, ended)
         run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
         run.history.prune_finished()
         draws.remove(keeper.folder)
+
+
+def _refuse_lost_draws(run: RunDirectory) -> None:
+    """The draws of a finished sampler are in its result only: without that they cannot be made again."""
+    log = events.read(run.path / "events.jsonl")
+    if any(event["event"] == "finished" for event in log):
+        raise StorageError(f"{run.path / 'result.json'}: is missing, as is or was its result; {ADVICE}")
 
 
 def _write(

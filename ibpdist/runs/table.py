@@ -9,6 +9,7 @@ RUN/summary.
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,8 @@ def summary(path: Path, manifest: Manifest) -> xr.Dataset:
     """What is known of every fit of a campaign now."""
     dims = manifest.spec.dims()
     shape = tuple(len(values) for values in dims.values())
-    rows = [row(path, fit) for fit in manifest.fits]
+    scored = {event["fit"] for event in events.read(path / "events.jsonl") if event["event"] == "scored"}
+    rows = [row(path, fit, fit.id in scored) for fit in manifest.fits]
     where = [tuple(dims[name].index(fit.labels[name]) for name in dims) for fit in manifest.fits]
     held = {}
     for name, words in (NUMBERS | WORDS).items():
@@ -57,25 +59,26 @@ def summary(path: Path, manifest: Manifest) -> xr.Dataset:
     return xr.Dataset(held, {name: coordinate(values) for name, values in dims.items()}, about)
 
 
-def row(path: Path, fit: Fit) -> Row:
-    """Numbers and words of one fit."""
+def row(path: Path, fit: Fit, scored: bool = False) -> Row:
+    """Numbers and words of one fit; when it was `scored` its score must be there."""
     told: Row = {"fit": fit.id, "seed": str(fit.spec.seed), "status": "waiting"}
     failed = failure(path, fit.id)
     if is_finished(path, fit.id):
         try:
-            told |= _found(path, fit)
+            told |= _found(path, fit, scored)
         except StorageError as error:
+            warnings.warn(f"leaving out a damaged fit: {error}", stacklevel=2)
             told |= {"status": "failed", "stop": str(error)}
     if failed is not None:
         told |= {"status": "failed", "stop": failed["reason"]}
     return told
 
 
-def _found(path: Path, fit: Fit) -> Row:
+def _found(path: Path, fit: Fit, scored: bool) -> Row:
     found = ended(fit_folder(path, fit.id))
     names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
     numbers = {ours: found[theirs] for theirs, ours in names.items()}
-    return {"status": "finished", "stop": found["reason"], **numbers, **_heldout(path, fit)}
+    return {"status": "finished", "stop": found["reason"], **numbers, **_heldout(path, fit, scored)}
 
 
 def coordinate(values: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -111,8 +114,11 @@ def ended(folder: Path) -> Row:
     return told[-1]
 
 
-def _heldout(path: Path, fit: Fit) -> Row:
+def _heldout(path: Path, fit: Fit, scored: bool) -> Row:
     """The score of the cells that were held out from this fit."""
+    file = fit_folder(path, fit.id) / scores.NAME
+    if scored and not file.exists():
+        raise StorageError(f"{file}: is missing; sweep makes the score again")
     found = scores.read(fit_folder(path, fit.id)) if fit.spec.holdout else None
     at = scores.own(found, fit.spec.data)
     if found is None or at is None:
