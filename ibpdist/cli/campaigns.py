@@ -9,12 +9,10 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import given, memory, talk, where
+from ibpdist.cli._options import PATH, given, memory, talk, where
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import sweeping
 from ibpdist.words import command, counted
-
-PATH = click.Path(path_type=Path)
 
 
 @click.command()

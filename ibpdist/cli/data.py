@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk
+from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk
 from ibpdist.progress import counting
 from ibpdist.words import counted
 
@@ -16,7 +16,7 @@ VARIANCE = click.FloatRange(min=0, min_open=True)
 
 @click.command()
 @click.argument("kind")
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=PATH)
 @click.option("--rows", type=COUNT, required=True, help="Rows to make.")
 @click.option("--columns", type=COUNT, help="Fixed for images.")
 @click.option("--features", type=click.IntRange(min=0), help="Planted features; fixed for images.")
@@ -45,8 +45,8 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("source", type=PATH)
+@click.argument("store", type=PATH)
 @click.option(
     "--rows-in",
     type=click.Choice(["rows", "columns"]),

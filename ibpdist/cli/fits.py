@@ -11,6 +11,7 @@ import click
 
 from ibpdist.cli._options import (
     COUNT,
+    PATH,
     SEED,
     FeatureCount,
     given,
@@ -28,8 +29,8 @@ from ibpdist.words import command
 
 
 @click.command()
-@click.argument("store", type=click.Path(path_type=Path))
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("store", type=PATH)
+@click.argument("run", type=PATH)
 @click.option("--system", required=True, help="A name that `ibpdist systems` lists.")
 @click.option(
     "-K", "--truncation", "K", type=FeatureCount(), required=True, help="Features to provide, or auto."
@@ -55,7 +56,7 @@ from ibpdist.words import command
     metavar="NAME",
     help="How to begin: spectral, principal, random, rows, svd, or for samplers fit or empty.",
 )
-@click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
+@click.option("--from", "start", type=PATH, help="Start from the features of a RUN.")
 @click.option("--estimate", is_flag=True, help="Say where it would run and the memory it needs; fit nothing.")
 @settings
 @where
@@ -93,7 +94,7 @@ def fit(
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @where
 @memory
 @talk
@@ -117,7 +118,7 @@ def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **optio
 
 
 @click.command()
-@click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default="ibpdist-demo")
+@click.argument("directory", metavar="[DIR]", type=PATH, default="ibpdist-demo")
 @where
 @overwrite
 @talk

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from ibpdist.cli._options import overwrite
-
-PATH = click.Path(path_type=Path)
+from ibpdist.cli._options import PATH, overwrite
 
 
 def _size(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[int, int] | None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk, threads
+from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk, threads
 from ibpdist.errors import OK, StorageError
 from ibpdist.progress import counting
-
-PATH = click.Path(path_type=Path)
 
 
 @click.command()

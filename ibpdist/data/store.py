@@ -22,6 +22,7 @@ from ibpdist.data.labels import Labels, read_labels
 from ibpdist.data.manifest import Manifest, load
 from ibpdist.data.reader import damaged, reader_for
 from ibpdist.data.summary import FIELDS
+from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import StoreWriter, create
 from ibpdist.errors import IbpError, StorageError
 
@@ -30,6 +31,7 @@ __all__ = ["Dataset", "StoreWriter", "create", "open_dataset"]
 
 def open_dataset(path: str | Path) -> Dataset:
     """The dataset at a path, its metadata checked against the manifest."""
+    refuse_urls(path)
     store = Path(path)
     if not store.exists():
         with suppress(IbpError), files.staged(store):

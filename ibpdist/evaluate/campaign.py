@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ibpdist import catalog
 from ibpdist.campaign_spec import CampaignSpec, Labels, in_words
+from ibpdist.data.urls import refuse_urls
 from ibpdist.errors import StorageError, UsageError
 from ibpdist.evaluate import consensus
 from ibpdist.runs import table
@@ -190,6 +191,7 @@ def kind_of(fit: Fit) -> dict[str, Any]:
 
 def open_campaign(run: str | Path) -> Campaign:
     """A campaign that `sweep` made, finished or not."""
+    refuse_urls(run)
     path = Path(run)
     manifest = Manifest.read(path)
     return Campaign(path, manifest, table.summary(path, manifest))
