@@ -9,6 +9,7 @@ import click
 
 from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk
 from ibpdist.progress import counting
+from ibpdist.streams import inform
 from ibpdist.words import counted
 
 VARIANCE = click.FloatRange(min=0, min_open=True)
@@ -41,7 +42,7 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     with counting("synth", quiet=quiet) as progress:
         synthesise(kind, store, progress=progress, **given(**options))
     if not quiet:
-        click.echo(f"{store}: {counted(options['rows'], 'row')} of {kind}")
+        inform(f"{store}: {counted(options['rows'], 'row')} of {kind}")
 
 
 @click.command()
@@ -85,4 +86,4 @@ def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any
         click.echo(f"ibpdist: warning: {warning}", err=True)
     if not quiet:
         missing = f", {counted(report.missing, 'cell')} missing" if report.missing else ""
-        click.echo(f"{store}: {counted(report.rows, 'row')} x {counted(report.columns, 'column')}{missing}")
+        inform(f"{store}: {counted(report.rows, 'row')} x {counted(report.columns, 'column')}{missing}")

@@ -25,6 +25,7 @@ from ibpdist.cli._options import (
 from ibpdist.cli.campaigns import sweep
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping, sweeping
+from ibpdist.streams import inform
 from ibpdist.words import command
 
 
@@ -132,7 +133,7 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
 
     def say(line: str) -> None:
         if not quiet:
-            click.echo(line)
+            inform(line)
 
     with sweeping("demo", quiet=quiet, verbose=verbose) as progress:
         demo_(directory, progress=progress, say=say, **given(**options))
@@ -159,8 +160,8 @@ def _finish(run: Path, result: Any, quiet: bool) -> int:
     from ibpdist.report.summary import summary
 
     if not quiet:
-        click.echo(summary(result))
-        click.echo(f"written to {run}; more with: {command('show', run)}")
+        inform(summary(result))
+        inform(f"written to {run}; more with: {command('show', run)}")
     return STEP_LIMIT if _cut_short(result.attrs) else OK
 
 
