@@ -81,6 +81,8 @@ def sweep(
     if source.rows == 0:
         raise InputError("has no rows", file=spec.data)
     place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    if not is_campaign(path):
+        place.refuse_silent()
     directory = CampaignDirectory(path)
     try:
         _Sweep(directory, directory.begin(spec, source.fingerprint), source, place, progress).run()

@@ -113,6 +113,7 @@ def fit(
     job = job_of(spec, source)
     first = None if start is None else warm.parameters(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
+    place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):
         return _without_run(job, place, first, progress)
     raw = None if _is_path(data) else source
