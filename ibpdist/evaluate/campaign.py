@@ -170,9 +170,9 @@ class Campaign:
         return made.assign_attrs(same)
 
     def stability(self, **labels: Any) -> xr.Dataset:
-        """`stability` (feature): the share of the restarts that have a feature of the best one."""
-        found = self.aligned(**labels)
-        return consensus.stability(found).assign_attrs(found.attrs)
+        """`stability` (feature): the share of the other restarts that have a feature of the best one, with
+        `stable`, `present` and `similarity` beside it (consensus.py)."""
+        return consensus.stability(self.aligned(**labels))
 
 
 def comparable(objective: NDArray[Any], systems: NDArray[Any]) -> NDArray[Any]:
