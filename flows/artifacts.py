@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from flows.steps import is_served
+from ibpdist.streams import inform
 
 LISTED = 200
 """Fits in a table; the others are in the summary of the campaign."""
@@ -35,7 +35,7 @@ def say(run: str | Path, what: str, sentence: str) -> None:
     if is_served():
         create_markdown_artifact(textwrap.indent(sentence, "    "), key=key(run, what), description=str(run))
     else:
-        click.echo(sentence)
+        inform(sentence)
 
 
 def link(run: str | Path, page: Path) -> None:
@@ -43,7 +43,7 @@ def link(run: str | Path, page: Path) -> None:
     if is_served():
         create_link_artifact(page.absolute().as_uri(), link_text=str(page), key=key(run, "report"))
     else:
-        click.echo(f"report: {page}")
+        inform(f"report: {page}")
 
 
 def table(run: str | Path, summary: Any) -> None:

@@ -10,17 +10,15 @@ import click
 
 from flows.campaign import campaign as campaign_flow
 from flows.steps import Where, launch
-from ibpdist.cli._options import given, memory, where
+from ibpdist.cli._options import PATH, given, memory, where
 from ibpdist.cli._outcome import Cli
-
-FILE = click.Path(path_type=Path)
 
 
 @click.command("flows.campaign")
-@click.argument("campaign", metavar="CAMPAIGN.yaml", type=FILE)
-@click.argument("run", metavar="[RUN]", type=FILE, required=False)
-@click.option("--source", type=FILE, help="A matrix to store first as the data, unless they are there.")
-@click.option("--new", type=FILE, help="A dataset of new rows on which the best fit is scored.")
+@click.argument("campaign", metavar="CAMPAIGN.yaml", type=PATH)
+@click.argument("run", metavar="[RUN]", type=PATH, required=False)
+@click.option("--source", type=PATH, help="A matrix to store first as the data, unless they are there.")
+@click.option("--new", type=PATH, help="A dataset of new rows on which the best fit is scored.")
 @where
 @memory
 def command(campaign: Path, run: Path | None, source: Path | None, new: Path | None, **options: Any) -> None:

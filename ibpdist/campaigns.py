@@ -19,6 +19,7 @@ from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.outputs import refuse_place
 from ibpdist.data.splits import held
+from ibpdist.data.urls import refuse_urls
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place, place_for
@@ -80,6 +81,8 @@ def sweep(
     if source.rows == 0:
         raise InputError("has no rows", file=spec.data)
     place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    if not is_campaign(path):
+        place.refuse_silent()
     directory = CampaignDirectory(path)
     try:
         _Sweep(directory, directory.begin(spec, source.fingerprint), source, place, progress).run()
@@ -94,6 +97,7 @@ def sweep(
 def spec_of(campaign: Given, run: Path | None = None) -> CampaignSpec:
     """The grid, its data by absolute path; in a file the path is relative to the file. The file in RUN itself
     stands for the grid that is sealed there."""
+    refuse_urls(campaign, run)
     if run is not None and is_campaign(run) and _is_file(campaign, run / GRID):
         return sealed_grid(run)
     if isinstance(campaign, CampaignSpec):
@@ -102,6 +106,7 @@ def spec_of(campaign: Given, run: Path | None = None) -> CampaignSpec:
         spec, base = CampaignSpec.make(**campaign), Path()
     else:
         spec, base = CampaignSpec.read(campaign), Path(campaign).parent
+    refuse_urls(spec.data)
     return spec.model_copy(update={"data": str((base / spec.data).absolute())})
 
 

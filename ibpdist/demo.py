@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ibpdist.data.urls import refuse_urls
 from ibpdist.errors import OutputInUse
 from ibpdist.report.plots import Strip, draw_strips
 from ibpdist.words import OVERWRITE
@@ -80,6 +81,7 @@ def _swept(campaign: Campaign) -> str:
 
 
 def _folder(directory: str | Path | None, overwrite: bool) -> Path:
+    refuse_urls(directory)
     folder = Path(directory or "ibpdist-demo")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not overwrite)):
         raise OutputInUse(f"{folder}: exists already: choose another name or {OVERWRITE}")

@@ -15,6 +15,7 @@ from ibpdist.algorithms._base import Params
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.outputs import refuse_place
+from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import create
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
@@ -112,6 +113,7 @@ def fit(
     job = job_of(spec, source)
     first = None if start is None else warm.parameters(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
+    place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):
         return _without_run(job, place, first, progress)
     raw = None if _is_path(data) else source
@@ -145,6 +147,7 @@ def resume(
     progress: Progress | None = None,
 ) -> xr.DataTree:
     """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
+    refuse_urls(run)
     path = Path(run)
     identity(path)
     if result.is_complete(path):

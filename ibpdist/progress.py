@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ibpdist.streams import informing
 from ibpdist.words import duration
 
 
@@ -73,7 +74,7 @@ def counting(title: str, unit: str = "rows", *, quiet: bool = False) -> Iterator
     """Progress of a job that counts towards a known or unknown whole."""
     if quiet:
         yield lambda done, whole: None
-    elif not sys.stderr.isatty():
+    elif not informing(sys.stderr).isatty():
         yield _CountLines(title, unit)
     else:
         with _bar(unit) as bar:
@@ -97,7 +98,7 @@ def stepping(
     named = _Starts(title, names)
     if quiet:
         yield lambda now: None
-    elif verbose or not sys.stderr.isatty():
+    elif verbose or not informing(sys.stderr).isatty():
         yield _StepLines(named, steps, verbose)
     else:
         with _bar("steps") as bar:
@@ -112,13 +113,13 @@ def sweeping(title: str, *, quiet: bool = False, verbose: bool = False) -> Itera
     """Progress of a campaign: a line for each fit that runs, and one for all; `verbose` prints them all."""
     if quiet:
         yield lambda now: None
-    elif verbose or not sys.stderr.isatty():
+    elif verbose or not informing(sys.stderr).isatty():
         yield _SweepLines(title, verbose)
     else:
         from rich.console import Console
         from rich.live import Live
 
-        with Live(console=Console(stderr=True), transient=True, auto_refresh=False) as live:
+        with Live(console=Console(file=informing(sys.stderr)), transient=True, auto_refresh=False) as live:
             yield _SweepPicture(title, live)
 
 
@@ -243,7 +244,7 @@ def _level(objective: float, active: float, digits: int = 4) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
+    print(line, file=informing(sys.stderr), flush=True)
 
 
 def _bar(unit: str) -> Any:
@@ -267,6 +268,6 @@ def _bar(unit: str) -> Any:
         TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
         *left,
-        console=Console(stderr=True),
+        console=Console(file=informing(sys.stderr)),
         transient=True,
     )

@@ -154,7 +154,7 @@ class Agenda:
         if not number:
             return None
         sums = step.fit.carried(situation.params, situation.sums)
-        return situation.params, step.fit.score(situation.params, sums), number
+        return situation.params, {**step.trace, **step.fit.score(situation.params, sums)}, number
 
     def _moving(self, step: Step) -> Next:
         """Begin the next move that has something to offer; what was refused is not tried again before

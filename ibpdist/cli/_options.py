@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -20,7 +21,18 @@ class FeatureCount(click.ParamType):  # type: ignore[type-arg]
         return value if value == "auto" else COUNT.convert(value, param, ctx)
 
 
+class LocalPath(click.Path):
+    """A path of data or results; a URL is refused as it was typed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ibpdist.data.urls import refuse_urls
+
+        refuse_urls(value)
+        return super().convert(value, param, ctx)
+
+
 COUNT = click.IntRange(min=1)
+PATH = LocalPath(path_type=Path)
 SEED = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides all that is random."
 )

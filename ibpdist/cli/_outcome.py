@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 import click
 
-from ibpdist.errors import BUG, INTERRUPTED, TERMINATED, IbpError, StorageError, UsageError
+from ibpdist.errors import BUG, INTERRUPTED, OK, TERMINATED, IbpError, StorageError, UsageError
+from ibpdist.streams import ReaderGone, guarded
 
 _STORAGE = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG,
@@ -58,14 +59,17 @@ class Cli(click.Group):
         """Run one command and leave the process with its exit code."""
         options["standalone_mode"] = False
         options["prog_name"] = self.program
-        try:
-            with _signals(), warnings.catch_warnings():
-                warnings.showwarning = _warn
-                code = super().main(args, *rest, **options)
-        except SystemExit:
-            raise
-        except BaseException as error:  # noqa: BLE001  (a signal is an outcome too)
-            code = _explain(error)
+        with guarded():
+            try:
+                with _signals(), warnings.catch_warnings():
+                    warnings.showwarning = _warn
+                    code = super().main(args, *rest, **options)
+            except SystemExit:
+                raise
+            except ReaderGone:
+                code = OK
+            except BaseException as error:  # noqa: BLE001  (a signal is an outcome too)
+                code = _explain(error)
         sys.exit(code if isinstance(code, int) else 0)
 
 

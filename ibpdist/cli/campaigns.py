@@ -9,12 +9,11 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import given, memory, talk, where
+from ibpdist.cli._options import PATH, given, memory, talk, where
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import sweeping
+from ibpdist.streams import inform
 from ibpdist.words import command, counted
-
-PATH = click.Path(path_type=Path)
 
 
 @click.command()
@@ -46,8 +45,8 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
     with _resumable(campaign, run), sweeping("sweep", quiet=quiet, verbose=verbose) as progress:
         made = sweep_(campaign, run, progress=progress, **given(**options))
     if not quiet:
-        click.echo(summary(made))
-        click.echo(f"written to {run}; more with: {command('show', run)}")
+        inform(summary(made))
+        inform(f"written to {run}; more with: {command('show', run)}")
     return _code(made)
 
 

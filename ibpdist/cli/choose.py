@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, memory, settings, talk, where
+from ibpdist.cli._options import COUNT, PATH, SEED, given, memory, settings, talk, where
 from ibpdist.progress import stepping
 from ibpdist.words import command
 
@@ -15,7 +15,7 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 @click.command()
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=PATH)
 @click.option("-K", "--truncation", "K", type=COUNT, required=True, help="Features to provide.")
 @click.option(
     "--system",

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk
+from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk
 from ibpdist.progress import counting
+from ibpdist.streams import inform
 from ibpdist.words import counted
 
 VARIANCE = click.FloatRange(min=0, min_open=True)
@@ -16,7 +17,7 @@ VARIANCE = click.FloatRange(min=0, min_open=True)
 
 @click.command()
 @click.argument("kind")
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=PATH)
 @click.option("--rows", type=COUNT, required=True, help="Rows to make.")
 @click.option("--columns", type=COUNT, help="Fixed for images.")
 @click.option("--features", type=click.IntRange(min=0), help="Planted features; fixed for images.")
@@ -41,12 +42,12 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     with counting("synth", quiet=quiet) as progress:
         synthesise(kind, store, progress=progress, **given(**options))
     if not quiet:
-        click.echo(f"{store}: {counted(options['rows'], 'row')} of {kind}")
+        inform(f"{store}: {counted(options['rows'], 'row')} of {kind}")
 
 
 @click.command()
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("source", type=PATH)
+@click.argument("store", type=PATH)
 @click.option(
     "--rows-in",
     type=click.Choice(["rows", "columns"]),
@@ -85,4 +86,4 @@ def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any
         click.echo(f"ibpdist: warning: {warning}", err=True)
     if not quiet:
         missing = f", {counted(report.missing, 'cell')} missing" if report.missing else ""
-        click.echo(f"{store}: {counted(report.rows, 'row')} x {counted(report.columns, 'column')}{missing}")
+        inform(f"{store}: {counted(report.rows, 'row')} x {counted(report.columns, 'column')}{missing}")

@@ -11,6 +11,7 @@ import click
 
 from ibpdist.cli._options import (
     COUNT,
+    PATH,
     SEED,
     FeatureCount,
     given,
@@ -24,12 +25,13 @@ from ibpdist.cli._options import (
 from ibpdist.cli.campaigns import sweep
 from ibpdist.errors import OK, STEP_LIMIT
 from ibpdist.progress import stepping, sweeping
+from ibpdist.streams import inform
 from ibpdist.words import command
 
 
 @click.command()
-@click.argument("store", type=click.Path(path_type=Path))
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("store", type=PATH)
+@click.argument("run", type=PATH)
 @click.option("--system", required=True, help="A name that `ibpdist systems` lists.")
 @click.option(
     "-K", "--truncation", "K", type=FeatureCount(), required=True, help="Features to provide, or auto."
@@ -55,7 +57,7 @@ from ibpdist.words import command
     metavar="NAME",
     help="How to begin: spectral, principal, random, rows, svd, or for samplers fit or empty.",
 )
-@click.option("--from", "start", type=click.Path(path_type=Path), help="Start from the features of a RUN.")
+@click.option("--from", "start", type=PATH, help="Start from the features of a RUN.")
 @click.option("--estimate", is_flag=True, help="Say where it would run and the memory it needs; fit nothing.")
 @settings
 @where
@@ -93,7 +95,7 @@ def fit(
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=PATH)
 @where
 @memory
 @talk
@@ -117,7 +119,7 @@ def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **optio
 
 
 @click.command()
-@click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), default="ibpdist-demo")
+@click.argument("directory", metavar="[DIR]", type=PATH, default="ibpdist-demo")
 @where
 @overwrite
 @talk
@@ -131,7 +133,7 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
 
     def say(line: str) -> None:
         if not quiet:
-            click.echo(line)
+            inform(line)
 
     with sweeping("demo", quiet=quiet, verbose=verbose) as progress:
         demo_(directory, progress=progress, say=say, **given(**options))
@@ -158,8 +160,8 @@ def _finish(run: Path, result: Any, quiet: bool) -> int:
     from ibpdist.report.summary import summary
 
     if not quiet:
-        click.echo(summary(result))
-        click.echo(f"written to {run}; more with: {command('show', run)}")
+        inform(summary(result))
+        inform(f"written to {run}; more with: {command('show', run)}")
     return STEP_LIMIT if _cut_short(result.attrs) else OK
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from ibpdist.cli._options import overwrite
-
-PATH = click.Path(path_type=Path)
+from ibpdist.cli._options import PATH, overwrite
+from ibpdist.streams import inform
 
 
 def _size(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[int, int] | None:
@@ -35,4 +34,4 @@ def report(run: Path, output: Path | None, image: tuple[int, int] | None, overwr
     """
     from ibpdist.report.page import report as report_
 
-    click.echo(report_(run, output, image=image, overwrite=overwrite))
+    inform(report_(run, output, image=image, overwrite=overwrite))

@@ -7,11 +7,10 @@ from typing import Any
 
 import click
 
-from ibpdist.cli._options import COUNT, SEED, given, overwrite, talk, threads
+from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk, threads
 from ibpdist.errors import OK, StorageError
 from ibpdist.progress import counting
-
-PATH = click.Path(path_type=Path)
+from ibpdist.streams import inform
 
 
 @click.command()
@@ -79,7 +78,7 @@ def transform(run: Path, store: Path, out: Path, quiet: bool, verbose: bool, **o
     with counting("transform", quiet=quiet) as progress:
         transform_(_fit_of(run), store, out, progress=progress, **given(**options))
     if not quiet:
-        click.echo(f"written to {out}")
+        inform(f"written to {out}")
 
 
 @click.command()
@@ -95,7 +94,7 @@ def export(run: Path, directory: Path, overwrite: bool, quiet: bool, verbose: bo
         files = export_(_fit_of(run), directory, overwrite=overwrite, progress=progress)
     if not quiet:
         for file in files:
-            click.echo(file)
+            inform(file)
 
 
 def _fit_of(run: Path) -> Path:

@@ -17,6 +17,7 @@ from ibpdist.data.check import checked, result_dtype
 from ibpdist.data.labels import stored_names
 from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.summary import empty_summary
+from ibpdist.data.urls import refuse_urls
 from ibpdist.data.warn import warnings_of
 from ibpdist.errors import UsageError
 
@@ -111,6 +112,7 @@ def as_source(thing: Any, *, judged: bool = True) -> Source:
     if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
         source: Source = thing
         return source
+    refuse_urls(thing)
     made = _of_path(Path(thing)) if isinstance(thing, str | Path) else ArrayData(thing)
     # A process that works for another one opens the same data again and has nothing new to say.
     if isinstance(made, ArrayData) and multiprocessing.parent_process() is None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ibpdist.data.sources.zarr import is_zarr
+from ibpdist.data.urls import refuse_urls
 from ibpdist.errors import UsageError
 
 
 def refuse_place(target: str | Path, *inputs: object) -> None:
     """Refuse an output inside a Zarr store, whose files are then not those that were written, and one that
     holds an input, which goes when the output is replaced. Inputs that are no paths are in memory."""
+    refuse_urls(target, *inputs)
     made = Path(target).resolve()
     for parent in made.parents:
         if is_zarr(parent):

@@ -8,8 +8,8 @@ float64, counts too: float32 holds them exactly up to 2^24, and lz4 packs either
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from ibpdist.data.labels import Labels, read_labels
 from ibpdist.data.manifest import Manifest, load
 from ibpdist.data.reader import damaged, reader_for
 from ibpdist.data.summary import FIELDS
+from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import StoreWriter, create
 from ibpdist.errors import IbpError, StorageError
 
@@ -30,6 +31,7 @@ __all__ = ["Dataset", "StoreWriter", "create", "open_dataset"]
 
 def open_dataset(path: str | Path) -> Dataset:
     """The dataset at a path, its metadata checked against the manifest."""
+    refuse_urls(path)
     store = Path(path)
     if not store.exists():
         with suppress(IbpError), files.staged(store):
@@ -88,7 +90,8 @@ class Dataset:
     def read_into(self, index: int, buffer: NDArray[Any]) -> Chunk:
         """Read into a buffer (chunk row, column) that the caller reuses; the chunk is a view of it."""
         start, stop = self.bounds(index)
-        self._reader.read(index, buffer)
+        with self._unchanged():
+            self._reader.read(index, buffer)
         x = buffer[: stop - start]
         if not self.manifest.chunks[index].missing:
             return Chunk(index, start, x)
@@ -118,9 +121,10 @@ class Dataset:
         """A small array that was stored beside the data."""
         if name not in self.attributes["extras"]:
             raise StorageError(f"{self.path}: has no array {name!r}")
-        for file in self.manifest.files:
-            if file.startswith(f"{name}/"):
-                check_file(self.path, file, self.manifest)
+        with self._unchanged():
+            for file in self.manifest.files:
+                if file.startswith(f"{name}/"):
+                    check_file(self.path, file, self.manifest)
         return np.asarray(self._group[name][...])
 
     def verify(self) -> list[str]:
@@ -130,9 +134,38 @@ class Dataset:
         return verify_dataset(self.path)
 
     def _labels(self, name: str, key: str, start: int, stop: int) -> Labels:
-        for file in (f"{name}/zarr.json", f"{name}/{key}"):
-            check_file(self.path, file, self.manifest)
+        with self._unchanged():
+            for file in (f"{name}/zarr.json", f"{name}/{key}"):
+                check_file(self.path, file, self.manifest)
         return read_labels(self._group[name], start, stop)
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Tell damage from a sound store that took the place of the one that was opened."""
+        try:
+            yield
+        except StorageError:
+            replaced = self._replaced()
+            if replaced is None:
+                raise
+            raise replaced from None
+
+    def _replaced(self) -> StorageError | None:
+        """The error for a store that took the place of this one, if one did."""
+        with suppress(StorageError):
+            now = load(self.path)
+            if now.fingerprint != self.fingerprint:
+                return changed(self.path, self.rows, now.rows)
+        return None
+
+
+def changed(data: Path | str, before: int, now: int) -> StorageError:
+    """The error for data that others replaced or appended to while a fit or another command read them."""
+    how = f"from {before:,} rows to {now:,}" if before != now else "to other values"
+    return StorageError(
+        f"{data}: the data changed, {how}, since the fit or other work on them began: fit again; a run that "
+        "was begun cannot go on with other rows"
+    )
 
 
 def check_file(store: Path, name: str, manifest: Manifest) -> None:

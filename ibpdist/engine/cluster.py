@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
@@ -19,6 +20,8 @@ from typing import Any
 
 import dask
 from distributed import Client, LocalCluster
+from distributed.comm.core import connect
+from distributed.core import send_recv
 
 from ibpdist.engine import remote
 from ibpdist.engine.dask import DaskEngine
@@ -31,9 +34,15 @@ from ibpdist.words import command
 
 log = logging.getLogger("ibpdist")
 _local_cluster: Any = LocalCluster  # neither class has types for all that is used here
-_new_client: Any = Client
+_client_class: Any = Client
+_connect: Any = connect
+_send: Any = send_recv
 START = 120.0
 """Seconds for workers to start."""
+ANSWER = 10.0
+"""Seconds for a scheduler to answer before anything is begun."""
+TOLD = 1.0
+"""Seconds of silence after which the wait for an answer is told."""
 ASKED = 5
 """Times that workers are asked what they are, if some die meanwhile."""
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -51,6 +60,17 @@ LEFT_BEHIND = ("PYTHONHASHSEED", "__DASK_PARENT_PID")
 KEEP = {"distributed.deploy.lost-worker-timeout": "365 days"}
 """Otherwise, 15 s after a worker was lost, Dask closes its nanny for good if the nanny happens to be
 starting the next one; with a second loss at that time capacity is gone, silently. Read while it runs."""
+
+
+class _Client(_client_class):  # type: ignore[misc]
+    """A client that is gone at once when its start was ended: Dask's waits for 240 s in its finaliser."""
+
+    def start(self, **options: Any) -> None:
+        try:
+            super().start(**options)
+        except BaseException:
+            self.status = "closed"
+            raise
 
 
 @dataclass(frozen=True)
@@ -146,9 +166,42 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
 @contextmanager
 def attached(address: str, patience: Patience | None = None) -> Iterator[Cluster]:
     """The workers of a scheduler that runs already, met with Dask's certificates for `tls://`."""
+    probe(address)
     with _client(address, 1, security=security(address)) as client:
         size = len(client.sync(client.scheduler.identity, callback_timeout=START)["workers"])
         yield Cluster(client, size, patience or Patience())
+
+
+def probe(address: str) -> None:
+    """ClusterLost unless a scheduler answers within `ANSWER` seconds; the wait is told, and a signal ends it
+    at once, since another thread asks."""
+    asked: Future[None] = Future()
+    threading.Thread(target=_ask, args=(address, security(address), asked), daemon=True).start()
+    if not wait([asked], min(TOLD, ANSWER)).done:
+        log.warning("waiting for the scheduler at %s", address)
+        wait([asked], ANSWER - TOLD)
+    error = asked.exception() if asked.done() else TimeoutError()
+    if error is not None:
+        silent = f"no answer within {ANSWER:g} s"
+        reason = silent if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        raise ClusterLost(f"scheduler {address}: cannot be reached: {reason}") from error
+
+
+def _ask(address: str, certificates: Any, asked: Future[None]) -> None:
+    """Have a scheduler say who it is."""
+
+    async def identity() -> None:
+        arguments = certificates.get_connection_args("client") if certificates else {}
+        comm = await _connect(address, timeout=2 * ANSWER, **arguments)
+        try:
+            await _send(comm, op="identity", n_workers=0)
+        finally:
+            comm.abort()
+
+    try:
+        asked.set_result(asyncio.run(asyncio.wait_for(identity(), ANSWER)))
+    except BaseException as error:  # noqa: BLE001  (anything may listen there)
+        asked.set_exception(error)
 
 
 async def _start(hosted: Any, workers: int) -> None:
@@ -197,7 +250,7 @@ def _environment_kept() -> Iterator[None]:
 @contextmanager
 def _client(target: Any, workers: int, **options: Any) -> Iterator[Any]:
     try:
-        client = _new_client(target, timeout=START, set_as_default=False, **options)
+        client = _Client(target, timeout=START, set_as_default=False, **options)
     except (OSError, TimeoutError) as error:
         raise ClusterLost(f"scheduler {target}: cannot be reached: {error}") from error
     try:

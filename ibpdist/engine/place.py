@@ -50,6 +50,13 @@ class Place:
         limit = self.memory or available(count)
         return plan(source, features, count, limit, self.cache, entries=entries)
 
+    def refuse_silent(self) -> None:
+        """ClusterLost, before anything is written, when there is a scheduler and it does not answer."""
+        if self.scheduler:
+            from ibpdist.engine.cluster import probe
+
+            probe(self.scheduler)
+
     @contextmanager
     def cluster(self) -> Iterator[Cluster | None]:
         """The processes, for as long as they are needed; None for this one."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ibpdist import catalog
 from ibpdist.campaign_spec import CampaignSpec, Labels, in_words
+from ibpdist.data.urls import refuse_urls
 from ibpdist.errors import StorageError, UsageError
 from ibpdist.evaluate import consensus
 from ibpdist.runs import table
@@ -169,9 +170,9 @@ class Campaign:
         return made.assign_attrs(same)
 
     def stability(self, **labels: Any) -> xr.Dataset:
-        """`stability` (feature): the share of the restarts that have a feature of the best one."""
-        found = self.aligned(**labels)
-        return consensus.stability(found).assign_attrs(found.attrs)
+        """`stability` (feature): the share of the other restarts that have a feature of the best one, with
+        `stable`, `present` and `similarity` beside it (consensus.py)."""
+        return consensus.stability(self.aligned(**labels))
 
 
 def comparable(objective: NDArray[Any], systems: NDArray[Any]) -> NDArray[Any]:
@@ -190,6 +191,7 @@ def kind_of(fit: Fit) -> dict[str, Any]:
 
 def open_campaign(run: str | Path) -> Campaign:
     """A campaign that `sweep` made, finished or not."""
+    refuse_urls(run)
     path = Path(run)
     manifest = Manifest.read(path)
     return Campaign(path, manifest, table.summary(path, manifest))

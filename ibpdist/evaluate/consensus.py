@@ -2,7 +2,8 @@
 
 Restarts find the same features in another order. Those of each restart are assigned one-to-one to
 those of a reference (as in recovery.py); a restart has a feature when the one assigned to it differs
-by a root mean square below 0.3 feature standard deviations.
+by a root mean square below 0.3 feature standard deviations (`MATCHED`). A feature is stable when at least
+three quarters (`STABLE`) of the restarts other than the reference have it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ibpdist import catalog
-from ibpdist.evaluate.recovery import compare
+from ibpdist.evaluate.recovery import MATCHED, compare
 
 Array = NDArray[Any]
+
+STABLE = 0.75
+"""The least share of the other restarts that have a stable feature."""
 
 
 def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
@@ -43,11 +47,17 @@ def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
 
 
 def stability(found: xr.Dataset) -> xr.Dataset:
-    """`stability` (feature): the share of the restarts that have a feature of the reference; with the
-    `similarity` and `present` (restart, feature) that it rests on."""
-    share = found["present"].mean("restart")
-    share.attrs["long_name"] = "share of the restarts that have the feature"
-    return found[["similarity", "present"]].assign(stability=share)
+    """How many of the other restarts have each feature of the reference, which finds its own by necessity.
+
+    `stability` (feature), the share of the other restarts that have it, NaN when there are none; `stable`
+    (feature), whether that is at least `STABLE`; and `present` and `similarity` (restart, feature) of the
+    other restarts, on which both rest. Attributes `matched` and `least` are the two thresholds.
+    """
+    others = found[["similarity", "present"]].drop_sel(restart=found.attrs["reference"])
+    share = others["present"].sum("restart") / (others.sizes["restart"] or np.nan)
+    share.attrs["long_name"] = "share of the other restarts that have the feature"
+    made = others.assign(stability=share, stable=share >= STABLE)
+    return made.assign_attrs(found.attrs | {"matched": MATCHED, "least": STABLE})
 
 
 def _active(result: xr.DataTree) -> Array:

@@ -19,11 +19,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from ibpdist.words import counted
+
 Float = NDArray[np.float64]
 
 MIXED, ENOUGH, FEW = 1.01, 400.0, 4
 """The largest R-hat of chains that have mixed, the effective draws that are enough, and draws of a
 chain below which nothing can be said."""
+UNLIKELY = 60
+"""Draws in which a chain of independent draws shows a number of features that 1 draw in 20 has, with
+probability 0.95 (1 - 0.95^60): one that shows none has an answer that is too sure, or it is stuck."""
 HOPELESS = 100.0
 TAIL = (0.05, 0.95)
 COLUMNS = ("mean", "sd", "mcse", "rhat", "ess_bulk", "ess_tail", "draws")
@@ -56,6 +61,32 @@ def remarks(found: xr.Dataset, chains: int, draws: int) -> Iterator[str]:
         least = _worst(found, name, largest=False)
         if least is not None and least[1] < ENOUGH:
             yield (f"{least[1]:.0f} effective draws for {words} of {least[0]} ({ENOUGH:.0f} are enough)")
+
+
+def stuck(features: xr.DataArray) -> Iterator[str]:
+    """Of the numbers of features (chain, draw): chains in which they never changed, in enough draws."""
+    if features.sizes["draw"] < UNLIKELY:
+        return
+    still: dict[int, list[str]] = {}
+    for chain, numbers in enumerate(features.values):
+        if np.ptp(numbers) == 0:
+            still.setdefault(int(numbers[0]), []).append(str(chain))
+    for number, chains in still.items():
+        who, but = _who(chains, features.sizes["chain"])
+        yield (
+            f"{who} kept {counted(number, 'feature')} in every draw: {but}; compare chains that begin with "
+            "another K or --seed"
+        )
+
+
+def _who(chains: list[str], count: int) -> tuple[str, str]:
+    """Some of so many chains, and what may be the matter with them."""
+    *most, last = chains
+    if not most:
+        return f"chain {last}", "it may be stuck"
+    if len(chains) == count:
+        return "all chains", "that number is certain, or they are stuck"
+    return f"chains {', '.join(most)} and {last}", "they may be stuck"
 
 
 def said(rhat: float) -> str:

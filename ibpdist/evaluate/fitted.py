@@ -12,6 +12,7 @@ from ibpdist import catalog
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.labels import as_labels
 from ibpdist.data.store import Dataset
+from ibpdist.data.urls import refuse_urls
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.averaged import predictors
 from ibpdist.evaluate.predict import Predictor, predictor
@@ -28,6 +29,7 @@ def result_of(run: Run) -> xr.DataTree:
     """The result of a finished run."""
     from ibpdist.runs.result import open_result
 
+    refuse_urls(run)
     return run if isinstance(run, xr.DataTree) else open_result(run)
 
 

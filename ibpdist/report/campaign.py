@@ -11,9 +11,6 @@ from ibpdist import catalog
 from ibpdist.campaign_spec import in_words
 from ibpdist.words import counted, duration
 
-STABLE = 0.75
-"""The share of the restarts that a stable feature is found in, at least."""
-
 
 def summary(campaign: Any) -> str:
     """A page of plain text about a campaign (as `open_campaign` gives it)."""
@@ -38,13 +35,20 @@ def _answer(campaign: Any) -> Iterator[str]:
 
 
 def _again(campaign: Any, best: Any) -> Iterator[str]:
-    """How many features of a fit other restarts of its kind have."""
+    """How many features of a fit other restarts of its kind have, and how alike those are."""
     kind = {name: value for name, value in best.labels.items() if name != "restart"}
     restarts = campaign.restarts(**kind)
     if len(restarts) > 1 and not catalog.find(best.spec.system).sampler:
-        share = campaign.stability(**kind)["stability"].values
-        often = f"{int((share >= STABLE).sum())} of {counted(len(share), 'feature')}"
-        yield f"{often} come back in at least {STABLE:.0%} of its {len(restarts)} restarts"
+        found = campaign.stability(**kind)
+        often = f"{int(found['stable'].sum())} of {counted(found.sizes['feature'], 'feature')} found again"
+        others = counted(found.sizes["restart"], "other restart")
+        yield f"{often} in at least {found.attrs['least']:.0%} of {others}{_alike(found)}"
+
+
+def _alike(found: Any) -> str:
+    """The cosines of the features that were found again with those of the best fit."""
+    similar = found["similarity"].values[found["present"].values]
+    return f", with similarity {similar.min():.2f} to {similar.max():.2f}" if similar.size else ""
 
 
 def _table(campaign: Any) -> Iterator[str]:

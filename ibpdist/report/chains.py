@@ -85,6 +85,13 @@ def remarks(result: Any) -> Iterator[str]:
     sizes = result["posterior"].sizes
     table = result["diagnostics"].to_dataset()
     yield from diagnostics.remarks(table, int(sizes["chain"]), int(sizes["draw"]))
+    if "features" in result["posterior"] and _may_grow(result):
+        yield from diagnostics.stuck(result["posterior"]["features"])
+
+
+def _may_grow(result: Any) -> bool:
+    """Whether the number of features has no limit, so that it should change from draw to draw."""
+    return catalog.find(str(result.attrs["system"])).prior == "buffet"
 
 
 def facts(result: Any) -> Iterator[tuple[str, str]]:

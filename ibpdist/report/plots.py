@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ibpdist.data.urls import refuse_urls
 from ibpdist.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Strip:
 
 def draw_strips(path: str | Path, strips: Sequence[Strip], shape: tuple[int, int], title: str = "") -> Path:
     """Write a picture with one strip below the other; the format follows the name of the file."""
+    refuse_urls(path)
     figure = strips_figure(strips, shape, title)
     target = Path(path)
     try:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ibpdist.data._base import Source
+from ibpdist.data.store import changed
 from ibpdist.engine.memo import InFiles, InMemory
 from ibpdist.engine.work import Workbench
+from ibpdist.runs.directory import identity
 from ibpdist.runs.history import RunHistory
 from ibpdist.runs.job import Job, job_of
 from ibpdist.spec import FitSpec
@@ -13,7 +16,17 @@ from ibpdist.spec import FitSpec
 
 def open_bench(run: str, cache: int, spill: str) -> Workbench:
     """The workbench of RUN; `cache` bytes for data, row state in the folder `spill` unless it is empty."""
-    return bench_of(job_of(FitSpec.read(Path(run) / "spec.yaml")), run, cache, spill)
+    job = job_of(FitSpec.read(Path(run) / "spec.yaml"))
+    refuse_changed(Path(run), job.spec.data, job.source)
+    return bench_of(job, run, cache, spill)
+
+
+def refuse_changed(run: Path, data: str, source: Source) -> None:
+    """StorageError unless `source`, the data as the fit sees them, is that with which RUN began: a worker
+    that comes later opens them again."""
+    begun = identity(run)
+    if source.fingerprint != begun["fingerprint"]:
+        raise changed(data, begun["rows"], source.rows)
 
 
 def bench_of(job: Job, run: str, cache: int = 0, spill: str = "") -> Workbench:

@@ -80,15 +80,15 @@ def _write(path: Path, lines: Iterable[Line]) -> None:
 
 def _scalars(data: xr.Dataset) -> Iterator[Line]:
     yield ["name", "value"]
-    for name, values in data.data_vars.items():
-        if not values.ndim:
-            yield [name, values.item()]
+    for name in _names(data.data_vars):
+        if not data[name].ndim:
+            yield [name, data[name].item()]
 
 
 def _table(data: xr.Dataset) -> Iterator[Line]:
     """A line for each place along all dims, a column for each variable."""
     held = data.reset_coords([name for name in data.coords if name not in data.dims])
-    names = sorted(str(name) for name in held.data_vars)  # folders list them in any order
+    names = _names(held.data_vars)
     if not names:
         return
     first, *others = xr.broadcast(*(held[name] for name in names))
@@ -104,7 +104,7 @@ def _lines(values: xr.DataArray, progress: Count | None = None) -> Iterator[Line
         yield from _entries(values)
         return
     first, across = str(values.dims[0]), [str(dim) for dim in values.dims[1:]]
-    beside = [str(name) for name, held in values.coords.items() if held.dims == (first,) and name != first]
+    beside = [name for name in _names(values.coords) if values[name].dims == (first,) and name != first]
     header = [f"{across[0]} {label}" for label in _labels(values, across[0])] if across else [values.name]
     yield [first, *beside, *header]
     step = max(1, CELLS // max(1, values[:1].size))
@@ -121,6 +121,11 @@ def _entries(values: xr.DataArray) -> Iterator[Line]:
     labels = product(*(_labels(values, str(dim)) for dim in values.dims))
     for at, value in zip(labels, values.values.ravel(), strict=True):
         yield [*at, value]
+
+
+def _names(held: Iterable[Any]) -> list[str]:
+    """Names in order: folders list them in any."""
+    return sorted(map(str, held))
 
 
 def _labels(values: xr.DataArray, dim: str, start: int = 0) -> Any:

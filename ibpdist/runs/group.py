@@ -23,6 +23,7 @@ from ibpdist.engine.memo import InFiles, InMemory
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import BUG, StorageError, UsageError
 from ibpdist.runs import events, provenance, records, result
+from ibpdist.runs.bench import refuse_changed
 from ibpdist.runs.campaign import CampaignDirectory, Fit, fit_folder, is_finished
 from ibpdist.runs.directory import RunDirectory, identity, is_run
 from ibpdist.runs.drive import Ended, to_end
@@ -74,6 +75,7 @@ def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
 def open_bench(run: str, cache: int, spill: str) -> Workbench:
     """The workbench of a group, from its directory alone."""
     group = group_of(GroupSpec.read(Path(run) / "spec.yaml").fits)
+    refuse_changed(Path(run), group.jobs[0].spec.data, group.source)
     memo = InFiles(Path(spill)) if spill else InMemory()
     return Workbench(group.algorithm, group.source, RunHistory(Path(run)), 0, cache=cache, memo=memo)
 

@@ -16,6 +16,7 @@ import xarray as xr
 from ibpdist import catalog
 from ibpdist.algorithms._base import Params
 from ibpdist.catalog import SYSTEMS, System
+from ibpdist.data.urls import refuse_urls
 from ibpdist.errors import UsageError
 from ibpdist.priors._base import PriorSums
 from ibpdist.rules import Rule
@@ -28,6 +29,7 @@ OPTION = "--from (in Python: start)"
 
 def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
     """Parameters of a result to begin a job with; refused when it cannot begin so."""
+    refuse_urls(start)
     found = result.open_result(start) if isinstance(start, str | Path) else start
     given = "the result" if isinstance(start, xr.DataTree) else str(start)
     theirs, ours = catalog.find(found.attrs["system"]), catalog.find(job.spec.system)

@@ -244,6 +244,20 @@ def test_a_trial_counts_only_when_it_is_accepted(whole):
             before = now
 
 
+def test_every_step_of_an_annealed_fit_has_its_heat():
+    """Also one that ends with a move which needs no pass."""
+    rng = np.random.default_rng(0)
+    z = rng.random((200, 3)) < 0.4
+    x = z @ rng.normal(size=(3, 12)) + 0.3 * rng.normal(size=(200, 12))
+    trace = ibp.fit(x, system="lg-vi-infinite", K=8, anneal=4, steps=80, rtol=0, seed=1)["trace"]
+    exact, heat = (trace["move"] == 1) & (trace["accepted"] == 1), trace["heat"].values
+    assert exact.any()
+    assert (heat[exact.values] == 1).all()
+    assert np.isfinite(heat).all()
+    assert (np.diff(heat) <= 0).all()
+    assert heat[0] > 1 == heat[-1]
+
+
 def test_ids_are_never_used_again(whole):
     """Not those of features that were dropped, nor those of a trial that was refused."""
     for _, _, _, truth, _ in whole.values():

@@ -145,7 +145,7 @@ def test_workers_that_cannot_start_are_an_error_at_once_and_leave_nothing(monkey
 
 
 def test_no_scheduler_at_the_address(monkeypatch):
-    monkeypatch.setattr(clusters, "START", 1.0)
+    monkeypatch.setattr(clusters, "ANSWER", 0.5)
     with (
         pytest.raises(ClusterLost, match=r"scheduler tcp://127\.0\.0\.1:9: cannot be reached"),
         attached("tcp://127.0.0.1:9"),

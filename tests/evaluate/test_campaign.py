@@ -96,11 +96,14 @@ def test_the_reference_is_the_best_fit_by_held_out_score_where_there_is_one(camp
     assert scored.aligned(**kind).attrs["reference"] != campaign.aligned(**kind).attrs["reference"]
 
 
-def test_stability_is_the_share_of_restarts(campaign):
+def test_stability_is_the_share_of_the_other_restarts(campaign):
     found, share = campaign.aligned(), campaign.stability()
-    np.testing.assert_allclose(share.stability, found.present.mean("restart"))
+    others = [one for one in found.restart.values if one != found.attrs["reference"]]
+    assert share.restart.values.tolist() == others
+    np.testing.assert_allclose(share.stability, found.present.sel(restart=others).mean("restart"))
+    np.testing.assert_array_equal(share.similarity, found.similarity.sel(restart=others))
     assert share.similarity.dims == ("restart", "feature")
-    assert share.attrs == found.attrs
+    assert share.attrs == found.attrs | {"matched": 0.3, "least": 0.75}
     best = campaign.best_fit()
     assert found.attrs["truncation"] == str(best.labels["truncation"])
 

@@ -51,11 +51,25 @@ def test_a_feature_that_is_missing_somewhere_is_less_stable(features):
     }
     found = consensus.aligned(restarts, 0)
     share = consensus.stability(found)
-    np.testing.assert_allclose(share.stability, [0.75, 0.75, 0.75, 0.5])
+    np.testing.assert_allclose(share.stability, [2 / 3, 2 / 3, 2 / 3, 1 / 3])
+    assert share.restart.values.tolist() == [1, 2, 3]
+    assert not share.stable.any()
     assert found.match.sel(restart=3).values.tolist() == [-1] * 4
     assert np.isnan(found["mean"].sel(restart=3)).all()
     assert np.isnan(found.prevalence.sel(restart=1, feature=3))
     assert (found.similarity.sel(restart=3) == 0).all()
+
+
+def test_a_reference_does_not_count_for_itself(features):
+    """A third of three starts meant that none of the others found it."""
+    restarts = {0: result(features), 1: result(features[:1]), 2: result(features[:3])}
+    share = consensus.stability(consensus.aligned(restarts, 0))
+    np.testing.assert_allclose(share.stability, [1.0, 0.5, 0.5, 0.0])
+    assert share.stable.values.tolist() == [True, False, False, False]
+    assert share.attrs == {"reference": 0, "matched": 0.3, "least": consensus.STABLE}
+    alone = consensus.stability(consensus.aligned({0: result(features)}, 0))
+    assert np.isnan(alone.stability).all()
+    assert not alone.stable.any()
 
 
 def test_only_active_features_count(features):
@@ -103,7 +117,7 @@ def test_any_order_and_any_gap(order, missing):
     found = consensus.aligned({0: result(features), 1: result(features[kept])}, 0)
     there = [k not in missing for k in range(4)]
     assert found.present.sel(restart=1).values.tolist() == there
-    expected = [0.5 + 0.5 * one for one in there]
+    expected = [float(one) for one in there]
     np.testing.assert_allclose(consensus.stability(found).stability, expected)
     for k in kept:
         assert int(found.match.sel(restart=1, feature=k)) == kept.index(k)

@@ -34,6 +34,37 @@ def test_a_constant_has_no_spread() -> None:
     assert said["mass"] == "1e-09 +- 0"
 
 
+def counts(system: str, *chains: Any) -> xr.DataTree:
+    """Numbers of features (chain, draw) as a sampler found them."""
+    made = tree(features=np.array(chains))
+    made.attrs = {"system": system}
+    return made
+
+
+MOVING, STILL = np.arange(60) % 3 + 4, np.full(60, 5)
+KEPT = "kept 5 features in every draw: {}; compare chains that begin with another K or --seed"
+
+
+def test_a_chain_that_never_changed_its_number_of_features_is_remarked() -> None:
+    said = list(chains.remarks(counts("lg-uncollapsed-infinite", MOVING, MOVING[::-1], STILL)))
+    assert said[-1] == "chain 2 " + KEPT.format("it may be stuck")
+    said = list(chains.remarks(counts("lg-uncollapsed-infinite", STILL, STILL + 1, STILL, STILL)))
+    assert said[-2] == "chains 0, 2 and 3 " + KEPT.format("they may be stuck")
+    assert said[-1].startswith("chain 1 kept 6 features in every draw: it may be stuck")
+    said = list(chains.remarks(counts("lg-uncollapsed-infinite", STILL, STILL)))
+    assert said[-1] == "all chains " + KEPT.format("that number is certain, or they are stuck")
+
+
+def test_a_number_that_is_no_sign_of_being_stuck() -> None:
+    """It changed, or had too few draws to change, or is limited by K."""
+    for system, numbers in (
+        ("lg-uncollapsed-infinite", MOVING),
+        ("lg-collapsed-infinite", STILL[:59]),
+        ("lg-gibbs-finite", STILL),
+    ):
+        assert not any("stuck" in text for text in chains.remarks(counts(system, numbers, numbers))), system
+
+
 def test_too_few_draws_are_remarked() -> None:
     said = list(chains.remarks(tree(mass=RNG.normal(size=(2, 3)))))
     assert said == ["too few draws to judge (3 a chain; at least 4 are needed)"]

@@ -13,6 +13,7 @@ import xarray as xr
 import ibpdist as ibp
 from ibpdist.errors import StorageError
 from ibpdist.evaluate import consensus
+from ibpdist.report.campaign import summary
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.sections.campaign import drawn
 from ibpdist.report.page import page, read, report
@@ -102,8 +103,26 @@ def test_stability_is_of_the_features_that_are_shown(folder: Path) -> None:
     restarts = {fit.labels["restart"]: campaign.open(fit) for fit in campaign.restarts()}
     expected = consensus.stability(consensus.aligned(restarts, best.labels["restart"]))
     np.testing.assert_array_equal(facts.stability["stability"].values, expected["stability"].values)
-    own = expected["similarity"].sel(restart=best.labels["restart"]).values
-    np.testing.assert_allclose(own, 1.0)
+    assert best.labels["restart"] not in expected["restart"].values
+
+
+def test_the_page_the_words_and_the_library_agree_on_what_is_stable(folder: Path, found: Page) -> None:
+    campaign = ibp.open_campaign(folder)
+    stability, of = campaign.stability(), len(campaign.restarts()) - 1
+    again = [one for one in found.numbers if one.attributes["data-variable"] == "stability/stable"]
+    assert {float(one.attributes["data-value"]) for one in again} == {float(stability.stable.sum())}
+    line = next(line for line in summary(campaign).splitlines() if "found again" in line)
+    stable, features = int(stability.stable.sum()), stability.sizes["feature"]
+    assert line.startswith(
+        f"{stable} of {features} feature{'s' * (features > 1)} found again in at least 75% "
+    )
+    assert f"75% of {of} other restart" in line
+    section = next(one for one in found.all("section") if one.attributes.get("id") == "stability")
+    assert "below 0.3 feature standard deviations" in section.text
+    cells = [one for one in found.numbers if one.attributes["data-variable"] == "stability/similarity"]
+    shaded = [one for one in cells if one.parent.attributes["class"] == "cell"]
+    assert len(cells) == stability.present.size
+    assert len(shaded) == int(stability.present.sum())
 
 
 def test_the_score_of_the_answer_is_that_of_the_best_fit(folder: Path) -> None:

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.evaluate import posterior
+from ibpdist.evaluate import diagnostics, posterior
 from ibpdist.report import chains
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.sections import posterior as section
 from ibpdist.report.html.sections import trace
 from ibpdist.report.page import page, read, report
+from ibpdist.report.summary import summary
 from tests.support import report_fits
 from tests.support.report_page import Page, Truth, same, written_right
 
@@ -49,6 +50,19 @@ def test_every_number_is_that_of_the_draws(found: Page, truth: Truth) -> None:
     assert [one.text for one in found.numbers if one.tag == "span" and not written_right(one)] == []
     assert found.naked == []
     assert found.faults == []
+
+
+def test_a_chain_that_never_changed_its_number_of_features_is_a_doubt(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the page in the words of `show`."""
+    monkeypatch.setattr(diagnostics, "UNLIKELY", 2)
+    facts = read(run)
+    facts.result["posterior"]["features"][0] = 7
+    text = "chain 0 kept 7 features in every draw: it may be stuck"
+    assert f"- {text}" in summary(facts.result)
+    doubts = [one.text for one in Page(page(facts)).all("li") if one.attributes.get("class") == "doubt"]
+    assert any(text[1:] in doubt for doubt in doubts)
 
 
 def test_the_answer_is_that_of_show(found: Page, truth: Truth) -> None:

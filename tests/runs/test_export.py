@@ -100,12 +100,32 @@ def test_three_dims_have_a_line_for_each_entry(exported: Path, tree: xr.DataTree
 def test_scalars_and_trace_lose_no_digit(exported: Path) -> None:
     assert read(exported / "params/scalars.csv") == [
         ["name", "value"],
-        ["noise", repr(0.1 + 0.2)],
         ["mass", "1.5"],
+        ["noise", repr(0.1 + 0.2)],
     ]
     assert read(exported / "trace.csv") == [
         ["step", "objective", "z prior"], ["1", "-3.0", "-1.0"], ["2", "-2.5", "-1e-17"]
     ]  # fmt: skip
+
+
+def turned(held: xr.Dataset) -> xr.Dataset:
+    """The same dataset as a folder that lists its arrays the other way round would give it."""
+    coords = {name: held.coords[name] for name in reversed(list(held.coords))}
+    return xr.Dataset({name: held[name].variable for name in reversed(list(held.data_vars))}, coords)
+
+
+def test_the_bytes_are_the_same_in_whatever_order_arrays_are_listed(
+    tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = tree["rows"].to_dataset().assign_coords(age=("row", np.arange(ROWS)))
+    one = {name: node.to_dataset() for name, node in tree.children.items()} | {"rows": more}
+    written = []
+    for name, nodes in (("a", one), ("b", {name: turned(held) for name, held in one.items()})):
+        monkeypatch.setattr(module, "open_result", lambda run, nodes=nodes: xr.DataTree.from_dict(nodes))
+        files = export("run", tmp_path / name)
+        written.append({file.relative_to(tmp_path / name): file.read_bytes() for file in files})
+    assert written[0] == written[1]
+    assert written[0][Path("rows/z.csv")].startswith(b"row,age,donor,feature 0")
 
 
 def test_a_diagnosis_comes_along(tree: xr.DataTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ibpdist.algorithms.sweeps import initial
+from ibpdist.data.arrays import as_source
 from ibpdist.engine.serial import Serial
 from ibpdist.errors import InputError, StorageError, UsageError
 from ibpdist.runs import provenance
@@ -130,11 +131,16 @@ class TestProvenance:
         assert provenance.chunk_rows(blobs(rows=0)) == 0
 
 
+def facts():
+    """What a run notes of the data."""
+    return provenance.facts(as_source(blobs().x))
+
+
 class TestBench:
     def test_opens_from_the_directory_alone(self, tmp_path):
         np.save(tmp_path / "x.npy", blobs().x)
         given = spec(data=str(tmp_path / "x.npy"))
-        run = RunDirectory.create(tmp_path / "run", given.dump(), dict)
+        run = RunDirectory.create(tmp_path / "run", given.dump(), facts)
         bench = open_bench(str(run.path), 1 << 20, "")
         assert bench.source.rows == 230
         assert bench.algorithm.plain().features == 4
@@ -144,7 +150,7 @@ class TestBench:
 
     def test_row_state_goes_where_it_is_told(self, tmp_path):
         np.save(tmp_path / "x.npy", blobs().x)
-        run = RunDirectory.create(tmp_path / "run", spec(data=str(tmp_path / "x.npy")).dump(), dict)
+        run = RunDirectory.create(tmp_path / "run", spec(data=str(tmp_path / "x.npy")).dump(), facts)
         bench = open_bench(str(run.path), 0, str(tmp_path / "spill"))
         bench.history.publish(0, initial(bench.algorithm, Serial(bench), bench.draws))
         bench.state(0, 0)

@@ -91,8 +91,12 @@ def campaign(best: Any, restarts: int = 3) -> Any:
 def _stability(best: Any, restarts: int, draw: Any) -> xr.Dataset:
     active = np.flatnonzero(best["params"]["active"].values)
     share = np.linspace(1.0, 0.4, len(active))
-    similar = draw.uniform(0.2, 1, (restarts, len(active)))
-    return xr.Dataset(
-        {"stability": ("feature", share), "similarity": (("restart", "feature"), similar)},
-        {"feature": active, "restart": range(restarts)},
-    )
+    similar = draw.uniform(0.2, 1, (restarts - 1, len(active)))
+    held = {
+        "stability": ("feature", share),
+        "stable": ("feature", share >= 0.75),
+        "similarity": (("restart", "feature"), similar),
+        "present": (("restart", "feature"), similar > 0.6),
+    }
+    coords = {"feature": active, "restart": range(1, restarts)}
+    return xr.Dataset(held, coords, {"reference": 0, "matched": 0.3, "least": 0.75})

@@ -174,8 +174,6 @@ class Truth:
             return float(simple[of](finite)) if finite.size else math.nan
         if of == "rows":
             return float(numbers) * self.result.attrs["rows"]
-        if of == "found again":
-            return float((numbers >= 0.75).sum())
         if of.endswith("extreme of the features that vary"):
             return self._extreme() * (-1.0 if of.startswith("minus") else 1.0)
         raise AssertionError(f"nobody knows what {of!r} of {node} is")

@@ -54,8 +54,8 @@ class Facts:
     campaign: what `open_campaign` gives, or None.
     logs: the events of each start of a single run, or those of a campaign.
     image: (height, width) when the columns of a row are the pixels of an image.
-    stability: of the active features of the result over the restarts of a campaign (xarray Dataset as
-    `consensus.stability` makes it), None with fewer than two.
+    stability: of the active features of the result over the other restarts of a campaign (xarray Dataset
+    as `consensus.stability` makes it), None with fewer than two.
     """
 
     def __init__(

@@ -9,9 +9,6 @@ from ibpdist.report.html.ranking import HOLDOUT
 from ibpdist.report.html.score import heldout
 from ibpdist.report.html.sections import posterior
 
-FOUND_AGAIN = 0.75
-"""Share of the restarts from which a feature counts as stable."""
-
 
 def headline(facts: Facts) -> Html:
     """4 features explain 86.8 % of the variance; of a sampler, how many the draws have."""
@@ -71,7 +68,7 @@ def _of_fit(facts: Facts) -> list[Entry]:
     return [
         ("features", facts.made("params/active", "sum"), COUNT),
         ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
-        ("features that most starts find", stable(facts), COUNT),
+        ("features that most other starts find", stable(facts), COUNT),
         ("objective, nats", facts.attribute("objective"), NATS),
     ]
 
@@ -87,11 +84,8 @@ def _of_draws(facts: Facts) -> list[Entry]:
 
 
 def stable(facts: Facts) -> Number | None:
-    """Of a campaign: active features that enough of the restarts find."""
-    if not facts.has("stability/stability"):
-        return None
-    shares = facts.values("stability/stability")
-    return Number("stability/stability", float((shares >= FOUND_AGAIN).sum()), of="found again")
+    """Of a campaign: active features that enough of the other starts find."""
+    return facts.made("stability/stable", "sum") if facts.has("stability/stable") else None
 
 
 def _entry(words: str, number: Number, form: Form) -> Html:

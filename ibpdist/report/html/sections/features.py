@@ -121,7 +121,7 @@ def _card(facts: Facts, k: int) -> Html:
         lines.append(tag("p", "explains ", share, " of the variance", class_="fact"))
     again = facts.again("stability", k)
     if again is not None:
-        lines.append(tag("p", "found in ", again.html(WHOLE_PERCENT), " of starts", class_="fact"))
+        lines.append(tag("p", "found in ", again.html(WHOLE_PERCENT), " of other starts", class_="fact"))
     return tag("article", lines, [tag("p", word, class_="flag") for word in _flags(facts, k)], class_="card")
 
 
@@ -157,7 +157,7 @@ def _columns(facts: Facts) -> Iterator[Column]:
     if facts.has("diagnosis/explained"):
         yield "of the variance, %", "diagnosis/explained", PERCENT, True
     if facts.has("stability/stability"):
-        yield "starts that find it, %", "stability/stability", PERCENT, True
+        yield "other starts that find it, %", "stability/stability", PERCENT, True
 
 
 def _cell(facts: Facts, column: Column, k: int) -> Child:

@@ -9,7 +9,7 @@ from ibpdist.report.html.portraits import name
 from ibpdist.report.html.sections._base import Section
 
 MOST = 24
-"""Restarts of the table."""
+"""Other starts of the table."""
 ALIKE = fixed(2)
 
 
@@ -29,10 +29,18 @@ def body(facts: Facts) -> Html | None:
         "find again is a property of the data; one that they do not find may be an accident of this start.",
         class_="lead",
     )
-    caption = (
-        "Share of the restarts that find a feature, and how alike the closest feature of each restart is."
+    return join(lead, table(_caption(facts), head, lines, class_="heat"))
+
+
+def _caption(facts: Facts) -> Html:
+    """What the table shows, and what counts as found."""
+    limit = tag("span", f"{facts.stability.attrs['matched']:g}", data_limit="match")
+    return join(
+        "Share of the other starts that find a feature, and the cosine of the closest feature of each. A "
+        "start finds a feature, and its cell is shaded, when the two differ by a root mean square below ",
+        limit,
+        " feature standard deviations.",
     )
-    return join(lead, table(caption, head, lines, class_="heat"))
 
 
 def _restarts(facts: Facts) -> list[tuple[int, str]]:
@@ -49,9 +57,11 @@ def _line(facts: Facts, k: int, restarts: list[int]) -> list[Child]:
 
 
 def _cell(facts: Facts, k: int, restart: int) -> Html:
-    number = facts.again("similarity", k, restart=restart)
-    if number is None or not number.known:
+    number, present = (facts.again(name, k, restart=restart) for name in ("similarity", "present"))
+    if number is None or present is None or not number.known:
         return tag("span", NONE, class_="self")
+    if not present.value:
+        return tag("span", number.html(ALIKE), class_="self")
     deep = f"--v:{min(max(number.value, 0.0), 1.0):.3f}"
     return tag("span", number.html(ALIKE), class_="cell", style=deep)
 

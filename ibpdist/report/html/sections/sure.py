@@ -14,7 +14,7 @@ from ibpdist.report.html.markup import Child, Html, join, label, tag
 from ibpdist.report.html.numbers import COUNT, SCORE, VALUE, WHOLE_PERCENT, Number, fixed
 from ibpdist.report.html.score import heldout, others, own, scored
 from ibpdist.report.html.sections._base import Section
-from ibpdist.report.html.sections.answer import FOUND_AGAIN, stable
+from ibpdist.report.html.sections.answer import stable
 from ibpdist.report.html.sections.posterior import RHAT, worst
 
 GOOD, DOUBT, OPEN, FACT = "good", "doubt", "open", "fact"
@@ -130,14 +130,15 @@ def _starts(facts: Facts) -> Iterator[Verdict]:
 
 
 def _restarts(facts: Facts) -> Iterator[Verdict]:
-    """Of a campaign: in how many restarts each feature is found again."""
+    """Of a campaign: how many features the other starts find again."""
     again = stable(facts)
     if again is None:
         return
-    limit = tag("span", f"{FOUND_AGAIN:.0%}".replace("%", "\u00a0%"), data_limit="stability")
+    least = f"{facts.stability.attrs['least']:.0%}".replace("%", "\u00a0%")
+    limit = tag("span", least, data_limit="stability")
     said = [again.html(COUNT), " of ", facts.made("params/active", "sum").html(COUNT)]
     kind = GOOD if again.value == len(facts.active) else DOUBT
-    yield kind, [said, " features are found in at least ", limit, " of the restarts."]
+    yield kind, [said, " features are found in at least ", limit, " of the other starts."]
 
 
 def _heldout(facts: Facts) -> Iterator[Verdict]:
