@@ -31,6 +31,7 @@ from ibpdist.algorithms.search import Search
 from ibpdist.algorithms.sweeps import Snapshot, Stop, reduced
 from ibpdist.data import raw_zarr
 from ibpdist.data._base import Labels, Source
+from ibpdist.data.urls import refuse_urls
 from ibpdist.engine._base import Engine
 from ibpdist.errors import StorageError
 from ibpdist.evaluate import units
@@ -137,6 +138,7 @@ def is_complete(run: Path) -> bool:
 def open_result(run: str | Path) -> xr.DataTree:
     """The result of a finished run, or one that was copied from a run; arrays of rows are read when they
     are used."""
+    refuse_urls(run)
     path = Path(run)
     store = _store_of(path)
     try:
