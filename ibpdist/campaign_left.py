@@ -19,7 +19,7 @@ SHARED = 0.25
 """Share of the variance of predictions that fits of the same data have in common."""
 WRITING = 0.25
 """Seconds that a result takes, before one was written."""
-GUESSED = 0.25
+GUESSED = 0.1
 """Share of all scores that guesses count for, once scores are made."""
 DOUBT = 1.5
 """Times as long as they are guessed that scores take at most."""

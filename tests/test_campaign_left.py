@@ -112,7 +112,7 @@ def test_scores_are_guessed_and_then_measured():
     ledger.score(1, 4, 0.0, 10.0)
     assert ledger.left(10.0).about == pytest.approx(6.0)
     ledger.score(4, 4, 0.0, 16.0)
-    assert ledger.left(16.0).about == pytest.approx(3.0 * (6.0 + 1.5) / (3.0 + 1.5)), "twice as long"
+    assert ledger.left(16.0).about == pytest.approx(3.0 * (6.0 + 0.6) / (3.0 + 0.6)), "twice as long"
     ledger.score(4, 4, 1.0, 22.0)
     assert ledger.left(22.0).about == 0.0
 

@@ -87,8 +87,8 @@ def fit(
         return OK
     from ibpdist.pipeline import fit as fit_
 
-    asked = (options[name] for name in ("system", "K", "steps", "rtol"))
-    known = of_system(*asked, fits=options["restarts"] or 1)
+    kind, limit, starts = options["system"], options["steps"], options["restarts"] or 1
+    known = of_system(kind, options["K"], limit, options["rtol"], starts)
     with _resumable(run), stepping("fit", quiet=quiet, verbose=verbose, **known) as progress:
         result = fit_(store, run=run, progress=progress, **given(**options), **settings)
     return _finish(run, result, quiet)
