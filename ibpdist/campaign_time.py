@@ -193,7 +193,7 @@ class Timing:
         rows = as_source(self.rows.read(0).x[:most])
         mean = Draws(0).normal("estimate", 0, count, rows.columns).T
         named = {"mean": mean, "prevalence": np.full(count, 0.3), "noise": np.ones(rows.columns)}
-        named["mean_sd"] = np.full(mean.shape, sd)
+        named |= {"mean_sd": np.full(mean.shape, sd), "spread": np.ones(rows.columns)}
         score(
             predictor(named, weights),
             rows,
