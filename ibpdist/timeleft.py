@@ -132,18 +132,23 @@ class Course:
 
     def left(self) -> TimeLeft | None:
         """Until the last of the fits has ended; None when that is not known yet."""
+        present, made = self._present(), self._last - self._began
+        others = self._fits - len(self._ended) - 1
+        if present is None or others <= 0:
+            return present
+        usual = (sum(self._ended) + made + present.about) / (len(self._ended) + 1)
+        longest = max(usual, made + present.most)
+        return TimeLeft(present.about + others * usual, present.most + others * longest)
+
+    def share(self) -> float | None:
+        """The share of the time of the present fit that has passed; None when that is not known yet."""
+        present, made = self._present(), self._last - self._began
+        return None if present is None else made / max(made + present.about, sys.float_info.min)
+
+    def _present(self) -> TimeLeft | None:
+        """Until the fit that runs has ended."""
         steps = self._stopping.steps_left(self._levels, self._step)
         if steps is None or self._step <= self._first:
             return None
-        made = self._last - self._began
-        about, most = (made / (self._step - self._first) * count for count in steps)
-        others = self._fits - len(self._ended) - 1
-        if others > 0:
-            usual = (sum(self._ended) + made + about) / (len(self._ended) + 1)
-            about, most = about + others * usual, most + others * max(usual, made + most)
-        return TimeLeft(about, most)
-
-    def share(self) -> float | None:
-        """The share of the time of all fits that has passed; None when that is not known yet."""
-        left, passed = self.left(), sum(self._ended) + self._last - self._began
-        return None if left is None else passed / max(passed + left.about, sys.float_info.min)
+        each = (self._last - self._began) / (self._step - self._first)
+        return TimeLeft(each * steps[0], each * steps[1])

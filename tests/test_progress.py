@@ -255,6 +255,8 @@ def test_fits_with_names_tell_the_share_that_is_done(
                 after(tell)("scoring rows", half, 100)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "choose, one: reading the data, 0 %, 0.0 s, 0 % done"
+    assert re.search(r", (\d+) % done", lines[6])[1] == "12", "half of the first of two fits, without scores"  # type: ignore[index]
+    assert " 25 % done" in lines[11], "the fit has ended"
     assert [line.rpartition("s, ")[2] for line in lines[12:15]] == ["25 % done", "38 % done", "50 % done"]
     assert lines[13].startswith("choose, one: scoring rows, 50 %, ")
     assert lines[15].startswith("choose, two: reading the data, 0 %, 11.0 s, 50 % done")

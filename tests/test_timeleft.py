@@ -116,7 +116,7 @@ def test_starts_to_come_take_as_long_as_those_that_were_made():
     left = made.left()
     assert left.about == pytest.approx(5 + (9 + 10) / 2)
     assert left.most >= left.about
-    assert made.share() == pytest.approx(14 / (14 + left.about))
+    assert made.share() == pytest.approx(5 / 10), "of the fit that runs"
 
 
 def test_a_sampler_is_told_from_a_fit():
