@@ -30,8 +30,14 @@ from ibpdist.spec import FitSpec
 
 PLAIN = {"start": "random", "moves": False}
 """A step like any other, from a start that asks nothing of the data."""
-CELLS, STEPS, SCORED = 1 << 19, 5, 32
-"""Of a trial: cells, steps, and rows that are scored."""
+CELLS, STEPS, FEW, SCORED = 1 << 19, 5, 4, 128
+"""Of a trial: cells, steps, and rows that are scored, a few and some."""
+HIDDEN = 5
+"""Every so many columns one is hidden."""
+LESS = 3
+"""Features that a trial of a score has less."""
+BLOCK = 512
+"""Rows that are scored at once (evaluate/heldout.py)."""
 WRITING, DIAGNOSED, RATE = 0.25, 0.75, 100e6
 """Seconds that a result takes whatever its size (some 40 files that are synced), those of a sampler's
 diagnostics, and bytes a second."""
@@ -87,7 +93,7 @@ class Timing:
         row, update = self._plain(spec)
         trial = self._trial(spec)
         steps = (trial.begin + spec.steps * trial.each) * (row * self._share_of(spec) + update)
-        score = self._score(spec, trial.active) if spec.holdout else 0.0
+        score = self.score(spec, trial.active) if spec.holdout else 0.0
         ending = WRITING + stored / RATE + (DIAGNOSED if catalog.find(spec.system).sampler else 0.0)
         return steps + ending + score
 
@@ -155,25 +161,44 @@ class Timing:
             trace = terms_of(0, now.trace) if isinstance(job, SamplerJob) else now.trace
         return times, max(1, int(trace.get("active", features(spec))))
 
-    def _score(self, spec: FitSpec, active: int) -> float:
+    def score(self, spec: FitSpec, active: int) -> float:
         """Seconds for the hidden cells of half of the rows, with so many features that occur."""
         found, sampler = min(active, self._features(spec)), catalog.find(spec.system).sampler
-        kind = catalog.find(spec.system).weights, found
+        kind = catalog.find(spec.system).weights, found, 0.0 if sampler else 0.1
         if kind not in self.scores:
-            self._warm(lambda: self._scored(*kind))
-            self.scores[kind] = clocked(lambda: self._scored(*kind))[1] / min(SCORED, self.rows.rows)
+            self.scores[kind] = self._rows_scored(*kind)
         kept = spec.chains * ((spec.steps - spec.burned) // spec.thin)
         times = min(DRAWS, max(1, kept)) if sampler else 1
         return self.scores[kind] * times * self.source.rows / 2 / self.processes
 
-    def _scored(self, weights: str, count: int) -> None:
+    def _rows_scored(self, weights: str, count: int, sd: float) -> float:
+        """Seconds for a row, with features whose means have this standard deviation.
+
+        Where all patterns are summed, each feature less halves them: the trial has some features less. It has
+        as many rows as are scored at once, since they share what takes longest. The quicker of two counts: a
+        moment in which the machine is busy would be multiplied by all rows.
+        """
+        from ibpdist.evaluate.exact import FEATURES
+
+        enumerated = count <= FEATURES[weights]
+        less, rows = (min(LESS, count - 1), BLOCK) if enumerated else (0, SCORED)
+        self._warm(lambda: self._scored(weights, count - less, sd, FEW))
+        spent = min(clocked(lambda: self._scored(weights, count - less, sd, rows))[1] for _ in range(2))
+        return float(2**less * spent / min(rows, self.rows.rows))
+
+    def _scored(self, weights: str, count: int, sd: float, most: int) -> None:
         from ibpdist.evaluate.heldout import columns_visible, score
         from ibpdist.evaluate.predict import predictor
 
-        rows = as_source(self.rows.read(0).x[:SCORED])
+        rows = as_source(self.rows.read(0).x[:most])
         mean = Draws(0).normal("estimate", 0, count, rows.columns).T
         named = {"mean": mean, "prevalence": np.full(count, 0.3), "noise": np.ones(rows.columns)}
-        score(predictor(named, weights), rows, columns_visible("even", rows.columns))
+        named |= {"mean_sd": np.full(mean.shape, sd), "spread": np.ones(rows.columns)}
+        score(
+            predictor(named, weights),
+            rows,
+            columns_visible(np.arange(rows.columns) % HIDDEN > 0, rows.columns),
+        )
 
     def _warm(self, work: Callable[[], Any]) -> None:
         """Do once what may compile, and note how much longer it took than the second time."""

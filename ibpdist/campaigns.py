@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ibpdist.campaign_groups import abreast, grouped, is_sampler, planned_for, share_of, spread
 from ibpdist.campaign_progress import Teller
 from ibpdist.campaign_spec import CampaignSpec
+from ibpdist.campaign_time import Timing
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.outputs import refuse_place
@@ -26,7 +27,7 @@ from ibpdist.engine.place import Place, place_for
 from ibpdist.engine.serial import Serial
 from ibpdist.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
 from ibpdist.pipeline import advance
-from ibpdist.progress import Sweep
+from ibpdist.progress import Count, Sweep
 from ibpdist.runs import group as groups
 from ibpdist.runs import provenance, records, scores, table
 from ibpdist.runs.campaign import (
@@ -133,7 +134,8 @@ class _Sweep:
     """The data as fits see them, by hold-out."""
 
     def __post_init__(self) -> None:
-        self.told = Teller(self.directory.path, self.manifest.fits, self.progress)
+        path = self.directory.path
+        self.told = Teller(path, self.manifest.fits, self.progress, self._trial, self.place.distributed)
 
     def run(self) -> None:
         fits = self.manifest.fits
@@ -150,6 +152,14 @@ class _Sweep:
                 self._advance_all(self._groups(wanted, size, count), cluster, count)
         self._score_all()
         table.write(self.directory.path, self.manifest)
+
+    def _trial(self, fit: Fit, active: int) -> float:
+        """Seconds of the score of a fit with so many active features, by a trial on some rows."""
+        return self.timing.score(fit.spec, active)
+
+    @cached_property
+    def timing(self) -> Timing:
+        return Timing(self.source, max(1, self.place.workers))
 
     def seen(self, fit: Fit) -> Source:
         """The data as a fit sees them."""
@@ -274,9 +284,12 @@ class _Sweep:
         wanted = [fit for fit in self.manifest.fits if self._lacks_score(fit)]
         for number, fit in enumerate(wanted, 1):
             self.told.scoring(number, len(wanted))
-            self._score(fit)
+            self._score(fit, partial(self._scored, number, len(wanted)))
         if wanted:
             self.told.rest()
+
+    def _scored(self, number: int, of: int, rows: int, whole: int | None) -> None:
+        self.told.scoring(number, of, rows / (whole or 1))
 
     def _lacks_score(self, fit: Fit) -> bool:
         path = self.directory.path
@@ -287,7 +300,7 @@ class _Sweep:
         except StorageError:
             return True
 
-    def _score(self, fit: Fit) -> None:
+    def _score(self, fit: Fit, progress: Count) -> None:
         """The held-out score of a finished fit, which has failed when there is none or it cannot be kept."""
         from ibpdist.evaluate.heldout import evaluate
 
@@ -295,7 +308,7 @@ class _Sweep:
         try:
             with scores.required(), records.storage_errors(folder):
                 scores.mend(folder)
-                evaluate(folder, workers=self.place.workers or None)
+                evaluate(folder, workers=self.place.workers or None, progress=progress)
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error, "has no held-out score: ")
         else:

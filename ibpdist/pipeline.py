@@ -24,6 +24,7 @@ from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
 from ibpdist.evaluate import units
+from ibpdist.progress import before
 from ibpdist.runs import provenance, result, warm
 from ibpdist.runs import restarts as starts
 from ibpdist.runs.bench import bench_of
@@ -229,6 +230,8 @@ def _finish(
 ) -> None:
     """Take a run to its result, start by start."""
     run, count = directory.path, job.spec.restarts
+    if place.distributed:
+        before(progress)(f"connecting to {place.words}" if place.scheduler else f"starting {place.words}")
     with place.cluster() as cluster:
         if count == 1:
             advance(directory, job, place, cluster, first, progress)

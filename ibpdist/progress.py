@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ibpdist.streams import informing
-from ibpdist.words import duration
+from ibpdist.timeleft import Course, Stopping, TimeLeft
 
 
 class Snapshot(Protocol):
@@ -40,17 +40,16 @@ class Running:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a campaign is: fits that ended, of all; those that run; the most seconds that steps still take.
+    """Where a campaign is: fits that ended, of all; those that run; the time that it still takes, if known.
 
-    With `to_score` fits are scored when all have ended; `scoring` is which of how many is scored now.
+    `scoring` is which of how many fits is scored now.
     """
 
     ended: int
     fits: int
     failed: int
     running: Sequence[Running] = ()
-    left: float | None = None
-    to_score: bool = False
+    left: TimeLeft | None = None
     scoring: tuple[int, int] | None = None
 
 
@@ -60,6 +59,40 @@ Sweep = Callable[[Standing], None]
 """Called with how a campaign stands."""
 Step = Callable[[Snapshot], None]
 """Called after each step; the trace has at least `objective` and `active`."""
+
+
+@runtime_checkable
+class Stages(Protocol):
+    """A `Step` that is also told what happens before the first step of a fit and after the last.
+
+    `what` is done in words, with how much of it is done and the whole. Without a whole it takes a while
+    and cannot be counted.
+    """
+
+    def before(self, what: str, done: int = 0, whole: int | None = None) -> None: ...
+
+    def after(self, what: str, done: int = 0, whole: int | None = None) -> None: ...
+
+
+class Stage(Protocol):
+    """One of the two."""
+
+    def __call__(self, what: str, done: int = 0, whole: int | None = None) -> None: ...
+
+
+def before(progress: object) -> Stage:
+    """Who is told what happens before the first step: nobody, unless the progress wants to know."""
+    return progress.before if isinstance(progress, Stages) else _nobody
+
+
+def after(progress: object) -> Stage:
+    """Who is told what happens after the last step."""
+    return progress.after if isinstance(progress, Stages) else _nobody
+
+
+def _nobody(what: str, done: int = 0, whole: int | None = None) -> None:
+    """Nobody wants to know."""
+
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_BETWEEN_PICTURES = 0.2
@@ -88,24 +121,26 @@ def stepping(
     steps: int | None = None,
     *,
     names: Sequence[str] = (),
+    stopping: Stopping | None = None,
+    fits: int = 1,
     quiet: bool = False,
     verbose: bool = False,
 ) -> Iterator[Step]:
     """Progress of a fit of at most `steps` steps, if that is known; `verbose` prints every step as a line.
 
-    Steps that begin again are another start, or of several fits, whose `names` are given, the next one.
+    Steps that begin again are those of another start, or of another fit where fits have `names`. With
+    `stopping` and the number of `fits` the time left is estimated.
     """
-    named = _Starts(title, names)
+    course = None if stopping is None else Course(stopping, time.monotonic, fits)
+    fit = _Fits(title, names, course)
     if quiet:
         yield lambda now: None
     elif verbose or not informing(sys.stderr).isatty():
-        yield _StepLines(named, steps, verbose)
+        yield _StepLines(fit, steps, verbose)
     else:
         with _bar("steps") as bar:
-            task = bar.add_task(title, total=steps, note="looking at the data")
-            yield lambda now: bar.update(
-                task, description=named.at(now.step), completed=now.step, note=_note(now.trace, digits=1)
-            )
+            task = bar.add_task(title, total=steps, note="looking at the data", left="")
+            yield _StepBar(fit, bar, task)
 
 
 @contextmanager
@@ -171,12 +206,12 @@ def standing(title: str, now: Standing, most: int | None = SHOWN, width: int | N
     if shown and len(now.running) > len(shown):
         yield f"  and {len(now.running) - len(shown)} more"
     failed = f", {now.failed} failed" if now.failed else ""
+    left = f", left: {now.left}" if now.left is not None else ""
     if now.scoring is not None:
         number, of = now.scoring
-        yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, scoring {number} of {of} fits"
+        scoring = f", scoring {number} of {of} fits{left}"
+        yield f"{title}: {now.ended} of {now.fits} fits ended{failed}{scoring}"
         return
-    some = "of steps left, then scores" if now.to_score else "left"
-    left = f", at most {duration(now.left)} {some}" if now.left is not None else ""
     yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}"
 
 
@@ -204,32 +239,106 @@ class _CountLines:
         _say(f"{self.title}: {done:,}{of} {self.unit}, {now - self.start:.1f} s")
 
 
-class _Starts:
-    """The title of a fit, with its name if it has one, else with the number of its start but the first."""
+class _Fits:
+    """Fits made one after the other: which of them runs, how far all are, and the time that is left.
 
-    def __init__(self, title: str, names: Sequence[str]) -> None:
-        self.title, self.names, self.start, self.last = title, names, 1, 0
+    A fit has its name, if it has one; else the number of its start, but for the first.
+    """
 
-    def at(self, step: int) -> str:
-        self.start += step <= self.last
-        self.last = step
-        if self.start <= len(self.names):
-            return f"{self.title}, {self.names[self.start - 1]}"
-        return self.title if self.start == 1 else f"{self.title}, start {self.start}"
+    def __init__(self, title: str, names: Sequence[str], course: Course | None) -> None:
+        self._title, self._names, self._course = title, names, course
+        self._start, self._last = 1, 0
+
+    @property
+    def title(self) -> str:
+        if self._start <= len(self._names):
+            return f"{self._title}, {self._names[self._start - 1]}"
+        return self._title if self._start == 1 else f"{self._title}, start {self._start}"
+
+    def begin(self) -> None:
+        """What comes is before the first step of a fit."""
+        self._start += self._last > 0
+        self._last = 0
+
+    def step(self, now: Snapshot) -> None:
+        self._start += now.step <= self._last
+        self._last = now.step
+        if self._course is not None:
+            self._course.add(now.step, now.trace["objective"])
+
+    def left(self) -> str:
+        """Words after a step: the time left, and of fits with names the share that is done."""
+        time_left = None if self._course is None else self._course.left()
+        left = "" if time_left is None else f"left: {time_left}"
+        share = self._course.share() if self._names and self._course is not None else None
+        return ", ".join(filter(None, ("" if share is None else self.done(0.5 * share), left)))
+
+    def done(self, share: float) -> str:
+        """The share of all fits that is done, with so much of the present one; of fits with names only."""
+        return f"{100 * (self._start - 1 + share) / len(self._names):.0f} % done" if self._names else ""
 
 
 class _StepLines:
-    def __init__(self, title: _Starts, steps: int | None, verbose: bool) -> None:
-        self.title, self.steps, self.verbose = title, steps, verbose
+    def __init__(self, fit: _Fits, steps: int | None, verbose: bool) -> None:
+        self.fit, self.steps, self.verbose, self.silent = fit, steps, verbose, True
         self.start = self.last = time.monotonic()
 
     def __call__(self, now: Snapshot) -> None:
-        clock, title = time.monotonic(), self.title.at(now.step)
-        due = clock - self.last >= SECONDS_BETWEEN_LINES
-        if self.verbose or due or now.step in (1, self.steps):
-            self.last = clock
+        self.fit.step(now)
+        if self._due(now.step in (1, self.steps)):
             where = f"step {now.step}" + (f" of at most {self.steps}" if self.steps else "")
-            _say(f"{title}: {where}, {_note(now.trace)}, {clock - self.start:.1f} s")
+            self._say(where, _note(now.trace), left=self.fit.left())
+
+    def before(self, what: str, done: int = 0, whole: int | None = None) -> None:
+        if done == 0:
+            self.fit.begin()
+        self._stage(what, done, whole, 0.0)
+
+    def after(self, what: str, done: int = 0, whole: int | None = None) -> None:
+        self._stage(what, done, whole, 0.5 + 0.5 * done / max(whole or 1, 1))
+
+    def _stage(self, what: str, done: int, whole: int | None, share: float) -> None:
+        """Something is told at once, unless a single chunk is all that is to be done."""
+        if self._due(whole is None or (self.silent and whole > 1)):
+            self._say(part_of(what, done, whole), left=self.fit.done(share))
+
+    def _due(self, now: bool) -> bool:
+        clock = time.monotonic()
+        due = self.verbose or now or clock - self.last >= SECONDS_BETWEEN_LINES
+        if due:
+            self.last, self.silent = clock, False
+        return due
+
+    def _say(self, *words: str, left: str) -> None:
+        passed = f"{time.monotonic() - self.start:.1f} s"
+        _say(f"{self.fit.title}: {', '.join(filter(None, (*words, passed, left)))}")
+
+
+class _StepBar:
+    def __init__(self, fit: _Fits, bar: Any, task: Any) -> None:
+        self.fit, self.bar, self.task = fit, bar, task
+
+    def __call__(self, now: Snapshot) -> None:
+        self.fit.step(now)
+        note, left = _note(now.trace, digits=1), self.fit.left()
+        self.bar.update(self.task, description=self.fit.title, completed=now.step, note=note, left=left)
+
+    def before(self, what: str, done: int = 0, whole: int | None = None) -> None:
+        if done == 0:
+            self.fit.begin()
+        self._stage(what, done, whole, 0.0)
+
+    def after(self, what: str, done: int = 0, whole: int | None = None) -> None:
+        self._stage(what, done, whole, 0.5 + 0.5 * done / max(whole or 1, 1))
+
+    def _stage(self, what: str, done: int, whole: int | None, share: float) -> None:
+        note = part_of(what, done, whole)
+        self.bar.update(self.task, description=self.fit.title, note=note, left=self.fit.done(share))
+
+
+def part_of(what: str, done: int, whole: int | None) -> str:
+    """What is done in words, with how much of it is done if that can be counted."""
+    return f"{what}, {100 * done / whole:.0f} %" if whole else what
 
 
 def _note(trace: Mapping[str, float], digits: int = 4) -> str:
@@ -259,10 +368,11 @@ def _bar(unit: str) -> Any:
     )
 
     # The limit of steps says nothing about when a fit converges.
-    left = [] if unit == "steps" else [TextColumn("left"), TimeRemainingColumn()]
+    steps = unit == "steps"
+    left = [TextColumn("{task.fields[left]}")] if steps else [TextColumn("left"), TimeRemainingColumn()]
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=12 if unit == "steps" else 24),
+        *([] if steps else [BarColumn(bar_width=24)]),
         MofNCompleteColumn(),
         TextColumn(unit),
         TextColumn("{task.fields[note]}"),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from ibpdist import progress
-from ibpdist.progress import counting, stepping
+from ibpdist.progress import after, before, counting, stepping
+from ibpdist.timeleft import AllSteps, Converging
 
 
 @dataclass(frozen=True)
@@ -175,3 +176,105 @@ def test_a_bar_goes_when_the_work_fails(monkeypatch: pytest.MonkeyPatch) -> None
         work()
     assert "1/2" in terminal.getvalue()
     assert terminal.getvalue().endswith("\x1b[2K")
+
+
+def test_the_first_line_comes_before_the_first_step(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Data of several chunks are told of at once, however long the first of them takes."""
+    with stepping("fit", 20) as tell:
+        told = before(tell)
+        told("reading the data", 0, 8)
+        for chunk in range(1, 9):
+            clock[0] += 2.0
+            told("reading the data", chunk, 8)
+        told("looking for a start, pass 1", 0, 8)
+    assert capsys.readouterr().err.splitlines() == [
+        "fit: reading the data, 0 %, 0.0 s",
+        "fit: reading the data, 38 %, 6.0 s",
+        "fit: reading the data, 75 %, 12.0 s",
+    ]
+
+
+def test_a_wait_that_cannot_be_counted_is_told_at_once(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stepping("fit", 20) as tell:
+        before(tell)("starting 2 local processes")
+    assert capsys.readouterr().err == "fit: starting 2 local processes, 0.0 s\n"
+
+
+def test_small_data_are_not_talked_about(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with stepping("fit", 20) as tell:
+        before(tell)("reading the data", 0, 1)
+        before(tell)("reading the data", 1, 1)
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_that_only_counts_steps_need_not_know_of_the_rest() -> None:
+    seen: list[Now] = []
+    before(seen.append)("reading the data", 0, 2)
+    after(None)("scoring rows", 0, 2)
+    assert seen == []
+
+
+def test_the_time_left_is_told_from_the_second_step_of_a_sampler_on(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stepping("fit", 101, stopping=AllSteps(101), verbose=True) as tell:
+        for step in (1, 2, 3):
+            clock[0] += 2.0
+            tell(Now(step))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].endswith("3 active, 2.0 s")
+    assert lines[1].endswith("3 active, 4.0 s, left: about 3 min")
+    assert lines[2].endswith("3 active, 6.0 s, left: about 3 min")
+
+
+def test_a_fit_that_converges_has_a_range(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
+    with stepping("fit", 1000, stopping=Converging(1000, 1e-6, 10), verbose=True) as tell:
+        for step in range(1, 31):
+            clock[0] += 1.0
+            tell(Now(step, {"objective": -1000.0 / step, "active": 3.0}))
+    lines = capsys.readouterr().err.splitlines()
+    assert not any("left" in line for line in lines[:3])
+    assert re.search(r", 30\.0 s, left: about \d+ \w+, at most \d+( min)?$", lines[-1])
+
+
+def test_fits_with_names_tell_the_share_that_is_done(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each system is a fit and a score, which count alike."""
+    with stepping("choose", 11, names=("one", "two"), stopping=AllSteps(11), fits=2, verbose=True) as tell:
+        for _ in range(2):
+            before(tell)("reading the data", 0, 1)
+            for step in range(1, 12):
+                clock[0] += 1.0
+                tell(Now(step))
+            for half in (0, 50, 100):
+                after(tell)("scoring rows", half, 100)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "choose, one: reading the data, 0 %, 0.0 s, 0 % done"
+    assert re.search(r", (\d+) % done", lines[6])[1] == "12", "half of the first of two fits, without scores"  # type: ignore[index]
+    assert " 25 % done" in lines[11], "the fit has ended"
+    assert [line.rpartition("s, ")[2] for line in lines[12:15]] == ["25 % done", "38 % done", "50 % done"]
+    assert lines[13].startswith("choose, one: scoring rows, 50 %, ")
+    assert lines[15].startswith("choose, two: reading the data, 0 %, 11.0 s, 50 % done")
+    assert lines[-1].endswith("100 % done")
+    shares = [int(re.search(r"(\d+) % done", line)[1]) for line in lines if " % done" in line]  # type: ignore[index]
+    assert shares == sorted(shares)
+
+
+def test_a_terminal_shows_what_comes_before_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = as_terminal(monkeypatch)
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with stepping("fit", 101) as tell:
+        before(tell)("reading the data", 3, 4)
+    with stepping("fit", 101, stopping=AllSteps(101)) as tell:
+        for step in (1, 2):
+            clock[0] += 2.0
+            tell(Now(step))
+    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    assert "reading the data, 75 %" in said
+    assert "left: about 3 min" in said

@@ -7,6 +7,7 @@ import pytest
 
 from ibpdist import progress
 from ibpdist.progress import Running, Standing, sweeping
+from ibpdist.timeleft import TimeLeft
 from ibpdist.words import duration
 
 
@@ -39,11 +40,11 @@ def test_quiet_says_nothing(capsys):
 
 def test_verbose_is_a_line_for_each_fit_and_one_for_all(capsys):
     with sweeping("sweep", verbose=True) as tell:
-        tell(Standing(2, 5, 1, running(), 3661.0))
+        tell(Standing(2, 5, 1, running(), TimeLeft(120.0, 540.0)))
         tell(Standing(2, 5, 1, running(20)))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "  K = 0: step 3 of at most 50, objective -1,234.5678, 0 active"
-    assert lines[2] == "sweep: 2 of 5 fits ended, 1 failed, 2 running, at most 61 min left"
+    assert lines[2] == "sweep: 2 of 5 fits ended, 1 failed, 2 running, left: about 2 min, at most 9"
     assert len(lines) == 3 + 21
     assert lines[-1] == "sweep: 2 of 5 fits ended, 1 failed, 20 running"
 
@@ -61,18 +62,18 @@ def test_otherwise_a_line_now_and_then(capsys, clock):
 
 def test_scores_are_named_and_counted(capsys, clock):
     with sweeping("sweep") as tell:
-        tell(Standing(0, 3, 1, running(2), 0.2, to_score=True))
-        tell(Standing(3, 3, 1, to_score=True))
+        tell(Standing(0, 3, 1, running(2), TimeLeft(9.0, 30.0)))
+        tell(Standing(3, 3, 1))
         for number in range(1, 13):
-            tell(Standing(3, 3, 1, to_score=True, scoring=(number, 12)))
+            tell(Standing(3, 3, 1, left=TimeLeft(20.0, 20.0), scoring=(number, 12)))
             clock.now += 1.0
-        tell(Standing(3, 3, 2, to_score=True))
+        tell(Standing(3, 3, 2))
     assert capsys.readouterr().err.splitlines() == [
-        "sweep: 0 of 3 fits ended, 1 failed, 2 running, at most 0 s of steps left, then scores",
+        "sweep: 0 of 3 fits ended, 1 failed, 2 running, left: about 9 s, at most 30",
         "sweep: 3 of 3 fits ended, 1 failed, 0 running",
-        "sweep: 3 of 3 fits ended, 1 failed, scoring 1 of 12 fits",
-        "sweep: 3 of 3 fits ended, 1 failed, scoring 6 of 12 fits",
-        "sweep: 3 of 3 fits ended, 1 failed, scoring 11 of 12 fits",
+        "sweep: 3 of 3 fits ended, 1 failed, scoring 1 of 12 fits, left: about 20 s",
+        "sweep: 3 of 3 fits ended, 1 failed, scoring 6 of 12 fits, left: about 20 s",
+        "sweep: 3 of 3 fits ended, 1 failed, scoring 11 of 12 fits, left: about 20 s",
         "sweep: 3 of 3 fits ended, 2 failed, 0 running",
     ]
 
@@ -89,12 +90,12 @@ def test_a_terminal_shows_some_fits_and_all(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("LINES", "60")
     with sweeping("sweep") as tell:
-        tell(Standing(3, 40, 0, running(20), 12.0))
+        tell(Standing(3, 40, 0, running(20), TimeLeft(5.0, 12.0)))
     text = seen.getvalue()
     assert "K = 15: step 3 of at most 50" in text
     assert "K = 16" not in text
     assert "and 4 more" in text
-    assert "sweep: 3 of 40 fits ended, 20 running, at most 12 s left" in text
+    assert "sweep: 3 of 40 fits ended, 20 running, left: about 5 s, at most 12" in text
 
 
 NAME = "lg-vi-infinite, K = 12, noise column, scale feature, mass learn, restart "
@@ -108,7 +109,7 @@ def test_a_line_keeps_its_end_on_a_narrow_terminal(monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     fits = [Running(f"{NAME}{at}", 298, 1000, -16023.29504, 12) for at in range(2)]
     with sweeping("sweep") as tell:
-        tell(Standing(3, 40, 0, fits, 12.0))
+        tell(Standing(3, 40, 0, fits, TimeLeft(5.0, 12.0)))
     lines = [line for line in seen.getvalue().splitlines() if "step 298" in line][-2:]
     for at, line in enumerate(lines):
         assert f"restart {at}: step 298 of at most 1000, objective -16,023.3, 12 active" in line or width < 80

@@ -17,6 +17,9 @@ from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
 from ibpdist.errors import IbpError
 
+Looked = Callable[[str, int, int], None]
+"""Called with what is done before the first step, in words, with the chunks that are done and all chunks."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -35,13 +38,15 @@ def sweeps(
     seed: int,
     begin: tuple[int, Params] | None = None,
     like: Params | None = None,
+    looked: Looked | None = None,
 ) -> Iterator[Snapshot]:
     """Steps without end, from the initial parameters or after step `begin`, whose row state is known.
 
-    `like` are parameters of another fit to begin with instead of the algorithm's own.
+    `like` are parameters of another fit to begin with instead of the algorithm's own. `looked` is told how
+    much of the data was looked at before the first step.
     """
     draws = Draws(seed)
-    known, params = begin or (0, initial(algorithm, engine, draws, like))
+    known, params = begin or (0, initial(algorithm, engine, draws, like, looked))
     engine.publish(known, params)
     for step in count(known + 1):
         began = time.perf_counter()
@@ -52,16 +57,24 @@ def sweeps(
         yield Snapshot(step, params, trace, time.perf_counter() - began, block.replayed)
 
 
-def initial(algorithm: Steps, engine: Engine, draws: Draws, like: Params | None = None) -> Params:
+def initial(
+    algorithm: Steps,
+    engine: Engine,
+    draws: Draws,
+    like: Params | None = None,
+    looked: Looked | None = None,
+) -> Params:
     """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
-    survey, at = reduced(engine.each(SURVEY)), draws.at(0)
+    found = _counted(engine.each(SURVEY), "reading the data", engine.chunks, looked)
+    survey, at = reduced(found), draws.at(0)
     if like is not None:
         with one_thread():
             return algorithm.adopt(like, survey)
 
     def answer(step: int, question: Any) -> Any:
         engine.publish(step, question)
-        return reduced(engine.each(LOOK, step))
+        what = f"looking for a start, pass {-step}"
+        return reduced(_counted(engine.each(LOOK, step), what, engine.chunks, looked))
 
     return begun(algorithm, survey, at, answer)
 
@@ -76,6 +89,19 @@ def begun(algorithm: Steps, survey: Any, draws: Draws, answer: Callable[[int, An
                 return algorithm.init(survey, draws, known)
         known.append((question, answer(-step, question)))
     raise AssertionError("questions end")
+
+
+def _counted(found: Iterable[Part], what: str, chunks: int, looked: Looked | None) -> Iterator[Part]:
+    """The same records; `looked` is told how many of the chunks they stand for."""
+    if looked is None:
+        yield from found
+        return
+    done = 0
+    looked(what, done, chunks)
+    for part in found:
+        yield part
+        done += part.chunks
+        looked(what, done, chunks)
 
 
 def reduced(found: Iterable[Part]) -> Any:

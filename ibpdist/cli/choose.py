@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ibpdist.cli._forecast import of_system
 from ibpdist.cli._options import COUNT, PATH, SEED, given, memory, settings, talk, where
 from ibpdist.progress import stepping
 from ibpdist.words import command
@@ -48,7 +49,8 @@ def choose(
     from ibpdist.evaluate.choose import choose as choose_
 
     asked, names = given(**options), systems or SYSTEMS
-    with stepping("choose", options["steps"], names=names, quiet=quiet, verbose=verbose) as progress:
+    known = of_system(names[0], options["K"], options["steps"], fits=len(names))
+    with stepping("choose", names=names, quiet=quiet, verbose=verbose, **known) as progress:
         choice = choose_(store, systems=names, progress=progress, **asked, **settings)
     if quiet:
         click.echo(choice.system)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ibpdist.cli._forecast import of_run, of_system
 from ibpdist.cli._options import (
     COUNT,
     PATH,
@@ -88,8 +89,9 @@ def fit(
         return OK
     from ibpdist.pipeline import fit as fit_
 
-    steps = options["steps"] or _default_steps()
-    with _resumable(run), stepping("fit", steps, quiet=quiet, verbose=verbose) as progress:
+    kind, limit, starts = options["system"], options["steps"], options["restarts"] or 1
+    known = of_system(kind, options["K"], limit, options["rtol"], starts)
+    with _resumable(run), stepping("fit", quiet=quiet, verbose=verbose, **known) as progress:
         result = fit_(store, run=run, progress=progress, **given(**options), **settings)
     return _finish(run, result, quiet)
 
@@ -113,7 +115,7 @@ def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **optio
         return int(ctx.invoke(sweep, estimate=False, **again, **options))
     from ibpdist.pipeline import resume as resume_
 
-    with _resumable(run), stepping("resume", quiet=quiet, verbose=verbose) as progress:
+    with _resumable(run), stepping("resume", quiet=quiet, verbose=verbose, **of_run(run)) as progress:
         result = resume_(run, progress=progress, **given(**options))
     return _finish(run, result, quiet)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from ibpdist.algorithms._base import Local, Params
-from ibpdist.engine._base import Part, Scalar, groups
+from ibpdist.engine._base import LOOK, SURVEY, Part, Scalar, groups
 from ibpdist.engine.work import Workbench
 
 WIDTH = 16
@@ -35,7 +35,8 @@ class Serial:
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         run = function(task)
-        for first, last in groups(self.chunks, WIDTH):
+        width = 1 if task in (SURVEY, LOOK) else WIDTH  # a look is told of chunk by chunk; same bits
+        for first, last in groups(self.chunks, width):
             yield Part(last - first, run(self.bench, first, last, *arguments))
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ibpdist.data.arrays import as_source
@@ -16,9 +17,12 @@ from ibpdist.data.splits import HeldRows, describe
 from ibpdist.errors import UsageError
 from ibpdist.evaluate.heldout import evaluate
 from ibpdist.pipeline import fit
+from ibpdist.progress import Stage, after
 
 SYSTEMS = ("fa-vi-infinite", "fa-vi-dense")
 """Features that some rows have, and features that all rows have."""
+HALVES = ("even", "odd")
+"""Columns that are visible."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,19 @@ def choose(
     return Choice(max(scores, key=lambda name: scores[name]), scores)
 
 
+def _scored(tell: Stage, half: int, done: int, whole: int | None) -> None:
+    """The rows that are scored with one half of the columns visible, of those of both halves."""
+    rows = whole or 0
+    tell("scoring rows", half * rows + done, len(HALVES) * rows)
+
+
 def _score(data: Any, system: str, features: int, held: HeldRows, options: dict[str, Any]) -> float:
     """Mean over both halves of the columns."""
     result = fit(data, system=system, K=features, seed=held.seed, holdout=describe(held), **options)
     rows = held.test(as_source(data, judged=False))
-    halves = [evaluate(result, rows, visible=half, seed=held.seed) for half in ("even", "odd")]
+    halves = []
+    for at, half in enumerate(HALVES):
+        scored = partial(_scored, after(options.get("progress")), at)
+        halves.append(evaluate(result, rows, visible=half, seed=held.seed, progress=scored))
     total = sum(float(half.score[1] * half.cells.sum()) for half in halves)
     return total / sum(int(half.cells.sum()) for half in halves)

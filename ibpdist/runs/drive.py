@@ -13,6 +13,7 @@ from ibpdist.algorithms._base import Params, Steps
 from ibpdist.algorithms.sweeps import Rule, Snapshot, Stop, sweeps, until
 from ibpdist.engine._base import SAVE, Engine
 from ibpdist.errors import StorageError
+from ibpdist.progress import before as before_of
 from ibpdist.runs import events, records, result
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
@@ -100,7 +101,8 @@ def to_end(
     if before is not None and stop is not None:
         engine.publish(step, before.params)
         return Ended(before, stop, terms)
-    loop = until(sweeps(work.algorithm, engine, work.seed, begin, first), work.rules(), before)
+    steps = sweeps(work.algorithm, engine, work.seed, begin, first, before_of(progress))
+    loop = until(steps, work.rules(), before)
     return _steps(run, loop, Saver(run, engine, work.checkpoint, kept), progress, terms)
 
 
@@ -113,7 +115,8 @@ def in_memory(
 ) -> xr.DataTree:
     """A fit that leaves nothing on disk."""
     terms: dict[int, Any] = {}
-    for now, stop in until(sweeps(job.algorithm, engine, job.spec.seed, like=first), job.rules()):
+    steps = sweeps(job.algorithm, engine, job.spec.seed, like=first, looked=before_of(progress))
+    for now, stop in until(steps, job.rules()):
         terms[now.step] = now.trace
         if progress:
             progress(now)

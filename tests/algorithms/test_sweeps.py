@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ibpdist.algorithms.sweeps import Converged, Rising, Snapshot, StepLimit, Stop, sweeps, tolerance, until
-from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.serial import WIDTH, MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import IbpError
 from tests.support.toy import Toy, blobs
@@ -37,6 +37,17 @@ def test_chunking_changes_at_most_rounding():
     one = [now.trace["objective"] for now in islice(fit(Toy(), blobs(width=10)), 6)]
     other = [now.trace["objective"] for now in islice(fit(Toy(), blobs(width=230)), 6)]
     assert np.allclose(one, other, rtol=1e-12)
+
+
+def test_a_look_at_the_data_is_told_of_chunk_by_chunk_and_changes_nothing():
+    """Also where a group of the engine has more chunks."""
+    toy, source, told = Toy(), blobs(width=10), []
+    bench = Workbench(toy, source, MemoryHistory(), 7)
+    seen = sweeps(toy, Serial(bench), 7, looked=lambda *what: told.append(what))
+    one = [now.trace["objective"] for now in islice(seen, 3)]
+    assert one == [now.trace["objective"] for now in islice(fit(toy, source), 3)]
+    assert source.chunks > WIDTH
+    assert told == [("reading the data", done, source.chunks) for done in range(source.chunks + 1)]
 
 
 def test_beginning_with_parameters_skips_the_survey():

@@ -1,5 +1,6 @@
 """`ibpdist choose`: which system to fit, by rows of the training data alone."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,17 @@ def test_it_says_what_the_library_says(store: Path) -> None:
             "progress is told on the other stream"
         )
     assert "start 2" not in said.stderr
+
+
+def test_it_says_what_share_is_done(store: Path) -> None:
+    said = run(store, *SMALL, "-v").stderr
+    shares = [int(share) for share in re.findall(r"(\d+) % done", said)]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 100)
+    for name in ("fa-vi-infinite", "fa-vi-dense"):
+        assert f"choose, {name}: looking for a start, pass 1, 0 %, " in said
+        assert f"choose, {name}: scoring rows, 50 %, " in said
+    assert "left: about" in said
 
 
 def test_quiet_is_the_name_alone(store: Path) -> None:

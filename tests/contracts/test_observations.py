@@ -1,24 +1,45 @@
 """What every observation promises, in all its settings."""
 
 from copy import deepcopy
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 
+from ibpdist import catalog
 from ibpdist.draws import Draws
+from ibpdist.priors.always import Always
 from ibpdist.rules import MEAN, Rule
 from ibpdist.structs import arrays_of, combine
 from tests.support.model_cases import Case, algorithm, chunked, grid, problem, random_params, random_state
 
+OBSERVATIONS = catalog._observations()
 CASES = grid(("finite",), ("unit", "normal"), rules=("mean",))
-every = pytest.mark.parametrize("case", CASES, ids=str)
+
+
+def suits(name, case):
+    """An observation of rows that have every feature is one of weights, whose cells are all told apart."""
+    return not OBSERVATIONS[name].everywhere or (case.weights == "normal" and case.missing != "latent")
+
+
+EVERY = [(name, case) for name in OBSERVATIONS for case in CASES if suits(name, case)]
+every = pytest.mark.parametrize(("name", "case"), EVERY, ids=str)
 SIZES = [4, 5]
 
 
-def prepared(case):
+def algorithm_of(name, case):
+    """A case with the observation of this name, and with the prior that it goes with."""
+    made = algorithm(case)
+    observation = OBSERVATIONS[name](
+        **{f.name: getattr(made.model.observation, f.name) for f in fields(made.model.observation)}
+    )
+    prior = Always() if observation.everywhere else made.model.prior
+    return replace(made, model=replace(made.model, prior=prior, observation=observation))
+
+
+def prepared(name, case):
     x, observed = problem(7, sum(SIZES), 4, case.missing)
-    chunks, alg = chunked(x, observed, SIZES), algorithm(case)
+    chunks, alg = chunked(x, observed, SIZES), algorithm_of(name, case)
     params = random_params(case, alg, chunks, 7)
     states = [random_state(case, params, chunk, 7) for chunk in chunks]
     odds = alg.model.prior.log_odds(params.prior)
@@ -30,8 +51,8 @@ def prepared(case):
 
 
 @every
-def test_sweep(case):
-    _, _, _, made = prepared(case)
+def test_sweep(name, case):
+    _, _, _, made = prepared(name, case)
     for (state, entries, sums), size in zip(made, SIZES, strict=True):
         assert is_dataclass(state)
         assert is_dataclass(sums)
@@ -39,28 +60,29 @@ def test_sweep(case):
         assert state.w.shape == (3 if case.weights == "normal" else 0, size)
         assert float(sums.rows) == size
         np.testing.assert_allclose(entries.on, state.z.sum(axis=1), rtol=1e-12)
-        assert (entries.entropy > 0).all()
+        assert (entries.entropy >= 0).all()
+        assert (OBSERVATIONS[name].everywhere) == bool((entries.entropy == 0).all())
 
 
 @every
-def test_update_keeps_what_is_not_its_own(case):
+def test_update_keeps_what_is_not_its_own(name, case):
     """Shapes, groups and facts of the data stay; variances are positive; q(A) has an entropy."""
-    seen, params, _, made = prepared(case)
+    seen, params, _, made = prepared(name, case)
     sums = combine(made[0][2], made[1][2])
     found = seen.update(params, sums, Rule.MEAN, np.random.default_rng(0))
-    for name, value in arrays_of(params).items():
-        after = arrays_of(found)[name]
-        assert after.shape == value.shape, name
-        assert np.isfinite(after).all(), name
-        if name in ("group", "cells", "squares", "latent", "unit"):
+    for field, value in arrays_of(params).items():
+        after = arrays_of(found)[field]
+        assert after.shape == value.shape, field
+        assert np.isfinite(after).all(), field
+        if field in ("group", "cells", "squares", "latent", "unit"):
             np.testing.assert_array_equal(after, value)
     assert (found.noise > 0).all()
     assert (found.scale > 0).all()
 
 
 @every
-def test_update_never_lowers_the_score(case):
-    seen, params, _, made = prepared(case)
+def test_update_never_lowers_the_score(name, case):
+    seen, params, _, made = prepared(name, case)
     sums, rng = combine(made[0][2], made[1][2]), np.random.default_rng(0)
     params, value = seen.update(params, sums, Rule.MEAN, rng), []
     for _ in range(5):
@@ -70,9 +92,9 @@ def test_update_never_lowers_the_score(case):
 
 
 @every
-def test_score_depends_on_the_sums_alone(case):
+def test_score_depends_on_the_sums_alone(name, case):
     """Never a second pass: chunks reduced in either bracketing, read-only, and copied."""
-    seen, params, _, made = prepared(case)
+    seen, params, _, made = prepared(name, case)
     sums = combine(made[0][2], made[1][2])
     terms = seen.score(params, sums)
     assert terms == seen.score(params, deepcopy(sums))
@@ -81,25 +103,26 @@ def test_score_depends_on_the_sums_alone(case):
 
 
 @every
-def test_survey_is_a_sum(case):
-    seen, _, chunks, _ = prepared(case)
+def test_survey_is_a_sum(name, case):
+    seen, _, chunks, _ = prepared(name, case)
     x, observed = problem(7, sum(SIZES), 4, case.missing)
     whole = seen.survey(chunked(x, observed)[0])
     both = combine(*(seen.survey(chunk) for chunk in chunks))
-    for name, value in arrays_of(whole).items():
-        np.testing.assert_allclose(arrays_of(both)[name], value, rtol=1e-12, err_msg=name)
+    for field, value in arrays_of(whole).items():
+        np.testing.assert_allclose(arrays_of(both)[field], value, rtol=1e-12, err_msg=field)
 
 
 @every
-def test_results(case):
-    seen, params, _, _ = prepared(case)
+def test_results(name, case):
+    seen, params, _, _ = prepared(name, case)
     found = seen.describe(params, np.array([1, 2, 0]))
     assert {"mean", "mean_sd", "noise", "scale"} <= found.keys()
     np.testing.assert_array_equal(found["mean"][1], params.mean[[1, 2, 0]])
     assert (found["mean_sd"][1] >= 0).all()
 
 
-def test_cases_cover_the_settings():
+def test_cases_cover_the_members_and_the_settings():
+    assert {name for name, _ in EVERY} == set(OBSERVATIONS)
     assert {c.missing for c in CASES} == {"complete", "masked", "block", "latent"}
     assert {c.noise for c in CASES} == {"one", "column", 0.7}
     assert Case() in CASES

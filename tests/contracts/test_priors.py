@@ -6,6 +6,7 @@ from dataclasses import is_dataclass, replace
 import numpy as np
 import pytest
 
+from ibpdist import catalog
 from ibpdist.errors import UsageError
 from ibpdist.priors._base import PriorSums
 from ibpdist.priors.beta_bernoulli import BetaBernoulli
@@ -13,55 +14,96 @@ from ibpdist.priors.stick_breaking import StickBreaking
 from ibpdist.rules import Rule
 from ibpdist.structs import arrays_of, pack, unpack
 
-PRIORS = {
-    "finite": BetaBernoulli(),
-    "finite fixed": BetaBernoulli(mass=2.0),
-    "sticks": StickBreaking(),
-    "sticks fixed": StickBreaking(mass=2.0),
-    "sticks multinomial": StickBreaking(bound="multinomial"),
-    "sticks taylor": StickBreaking(bound="taylor"),
+SETTINGS = {
+    "beta_bernoulli": {"fixed": {"mass": 2.0}},
+    "stick_breaking": {
+        "fixed": {"mass": 2.0},
+        "multinomial": {"bound": "multinomial"},
+        "taylor": {"bound": "taylor"},
+    },
+    "buffet": {"fixed": {"mass": 2.0}},
 }
+"""Of some members; each is here without settings as well."""
+PRIORS = {name: axis() for name, axis in catalog._priors().items()}
+PRIORS |= {
+    f"{name} {words}": catalog._priors()[name](**settings)
+    for name, variants in SETTINGS.items()
+    for words, settings in variants.items()
+}
+LEARNED = [name for name, prior in PRIORS.items() if Rule.MEAN in prior.rules and not prior.everywhere]
+"""Priors that learn prevalences as variational fits do, whatever the counts are."""
 ON = np.array([3.0, 17.5, 0.0, 40.0, 0.25])
+DRAWN = np.array([3.0, 17.0, 1.0, 40.0, 2.0])
+"""Counts of draws, in which each feature occurs."""
 ROWS = 40
-every = pytest.mark.parametrize("name", PRIORS)
-EVERY_RULE = [(name, rule) for name, prior in PRIORS.items() for rule in sorted(prior.rules)]
+member = pytest.mark.parametrize("name", PRIORS)
+every = pytest.mark.parametrize("name", LEARNED)
+MEMBER_RULES = [(name, rule) for name, prior in PRIORS.items() for rule in sorted(prior.rules)]
+EVERY_RULE = [(name, rule) for name, rule in MEMBER_RULES if name in LEARNED]
+
+
+def counts_of(prior):
+    """(feature) counts that rows of this prior can have."""
+    if prior.everywhere:
+        return np.full(5, float(ROWS))
+    return ON if Rule.MEAN in prior.rules else DRAWN
+
+
+def rule_of(prior):
+    return min(prior.rules, key=lambda rule: (rule is not Rule.MEAN, rule))
 
 
 def sums(on=ON, rows=ROWS):
     return PriorSums(on=np.asarray(on, float), rows=np.asarray(float(rows)))
 
 
-def fitted(prior, given=None, rule=Rule.MEAN, seed=0):
-    given = sums() if given is None else given
+def fitted(prior, given=None, rule=None, seed=0):
+    given = sums(counts_of(prior)) if given is None else given
     start = prior.init(len(given.on), ROWS)
-    return prior.update(start, given, rule, np.random.default_rng(seed))
+    return prior.update(start, given, rule or rule_of(prior), np.random.default_rng(seed))
 
 
 def total(prior, params, given):
     return sum(prior.score(params, given).values())
 
 
-@every
+def test_the_contracts_find_their_members():
+    assert {prior.name for prior in PRIORS.values()} == set(catalog._priors())
+    assert set(SETTINGS) <= set(catalog._priors())
+    assert {PRIORS[name].name for name in LEARNED} == {"beta_bernoulli", "stick_breaking"}
+
+
+@member
 def test_name_rules_and_settings(name):
     prior = PRIORS[name]
-    assert isinstance(prior.name, str)
-    assert Rule.MEAN in prior.rules
+    assert prior.name == name.partition(" ")[0]
+    assert prior.rules
+    assert prior.rules <= set(Rule)
     assert prior == replace(prior)
     assert hash(prior) == hash(replace(prior))
 
 
-@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+@pytest.mark.parametrize(("name", "rule"), MEMBER_RULES)
 def test_parameters(name, rule):
     prior = PRIORS[name]
     for params in (prior.init(5, ROWS), fitted(prior, rule=rule)):
         assert is_dataclass(params)
         assert params.log_on.shape == params.log_off.shape == (5,)
-        assert params.tau.shape == (5, 2)
         assert params.mass.shape == ()
         assert float(params.mass) > 0
-        assert (params.log_on < 0).all()
+        assert (params.log_on <= 0).all()
         assert (params.log_off < 0).all()
+        expected = prior.expected(params)
+        assert expected.shape == (5,)
+        assert ((expected > 0) & (expected <= 1)).all()
         np.testing.assert_array_equal(prior.log_odds(params), params.log_on - params.log_off)
+
+
+@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+def test_learned_parameters(name, rule):
+    for params in (PRIORS[name].init(5, ROWS), fitted(PRIORS[name], rule=rule)):
+        assert params.tau.shape == (5, 2)
+        assert (params.log_on < 0).all()
 
 
 @pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
@@ -87,18 +129,19 @@ def test_a_feature_of_one_row_in_a_hundred_is_expected_once():
     assert 1 / (1 + np.exp(-prior.log_odds(params)[0])) == pytest.approx(0.0065, abs=5e-5)
 
 
-@every
+@member
 def test_expected_survives_select(name):
     params = fitted(PRIORS[name])
     kept = PRIORS[name].select(params, np.array([3, 1]))
     np.testing.assert_allclose(PRIORS[name].expected(kept), PRIORS[name].expected(params)[[3, 1]], rtol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+@pytest.mark.parametrize(("name", "rule"), MEMBER_RULES)
 def test_score_is_finite_and_named(name, rule):
     prior = PRIORS[name]
-    terms = prior.score(fitted(prior, rule=rule), sums())
-    assert {"z prior", "mass"} <= terms.keys()
+    terms = prior.score(fitted(prior, rule=rule), sums(counts_of(prior)))
+    assert "z prior" in terms
+    assert ("mass" in terms) == hasattr(prior, "mass")
     assert all(isinstance(value, float) and np.isfinite(value) for value in terms.values())
 
 
@@ -151,10 +194,11 @@ def test_features_have_no_order(name):
     assert total(prior, two, sums(ON[turn])) == pytest.approx(total(prior, one, sums()), rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+@pytest.mark.parametrize(("name", "rule"), MEMBER_RULES)
 def test_update_is_pure(name, rule):
-    prior, given = PRIORS[name], sums()
-    params = fitted(prior, sums(ON[::-1].copy()), rule)
+    prior = PRIORS[name]
+    given = sums(counts_of(prior))
+    params = fitted(prior, sums(counts_of(prior)[::-1].copy()), rule)
     for record in (params, given):
         for value in arrays_of(record).values():
             value.flags.writeable = False
@@ -164,16 +208,17 @@ def test_update_is_pure(name, rule):
         np.testing.assert_array_equal(value, arrays_of(two)[field], err_msg=field)
 
 
-@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
+@pytest.mark.parametrize(("name", "rule"), MEMBER_RULES)
 def test_round_trip(name, rule):
     params = fitted(PRIORS[name], rule=rule)
     outline, arrays = pack(params)
     back = unpack(json.loads(json.dumps(outline)), arrays)
     assert type(back) is type(params)
-    assert PRIORS[name].score(back, sums()) == PRIORS[name].score(params, sums())
+    given = sums(counts_of(PRIORS[name]))
+    assert PRIORS[name].score(back, given) == PRIORS[name].score(params, given)
 
 
-@every
+@member
 @pytest.mark.parametrize("keep", [[0, 1, 2, 3, 4], [4, 1], [3], [2, 0, 3]])
 def test_select(name, keep):
     """Parameters of the kept features, in the order asked for."""
@@ -181,13 +226,12 @@ def test_select(name, keep):
     params = fitted(prior)
     found = prior.select(params, np.array(keep))
     assert found.log_on.shape == (len(keep),)
-    assert found.tau.shape == (len(keep), 2)
-    assert float(found.mass) == float(params.mass)
+    assert prior.everywhere or float(found.mass) == float(params.mass)
     assert (np.argsort(found.log_on) == np.argsort(params.log_on[keep])).all()
-    assert np.isfinite(total(prior, found, sums(ON[keep])))
+    assert np.isfinite(total(prior, found, sums(counts_of(prior)[keep])))
 
 
-@every
+@member
 def test_select_all_changes_nothing(name):
     prior = PRIORS[name]
     params = fitted(prior)
@@ -196,7 +240,7 @@ def test_select_all_changes_nothing(name):
         np.testing.assert_allclose(arrays_of(found)[field], value, rtol=1e-9, err_msg=field)
 
 
-@every
+@member
 def test_samples_are_prevalences(name):
     prior, rng = PRIORS[name], np.random.default_rng(3)
     drawn = np.array([prior.sample(6, rng) for _ in range(400)])
@@ -224,7 +268,7 @@ def test_another_number_of_features_begins_before_any_data(name, features):
     made = prior.resized(was, features)
     assert made.tau.shape == (features, 2)
     assert float(made.mass) == float(was.mass)
-    assert prior.capacity(made) == prior.capacity(was) == (5 if name.startswith("finite") else None)
+    assert prior.capacity(made) == prior.capacity(was) == (5 if prior.name == "beta_bernoulli" else None)
     given = sums(ON[:features])
     solved = prior.update(made, given, Rule.MEAN, np.random.default_rng(0))
     assert total(prior, solved, given) >= total(prior, made, given)

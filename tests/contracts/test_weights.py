@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
+from ibpdist import catalog
 from ibpdist.kernels.sweep import sweep
 from ibpdist.observations.tiles import RULES
 from ibpdist.rules import Rule
 from ibpdist.weights._base import WeightSums
-from ibpdist.weights.normal import Normal
-from ibpdist.weights.unit import Unit
 
-WEIGHTS = {weights.name: weights for weights in (Unit(), Normal())}
+WEIGHTS = {name: weights() for name, weights in catalog._weights().items()}
 every = pytest.mark.parametrize("name", WEIGHTS)
-EVERY_RULE = [(name, rule) for name in WEIGHTS for rule in sorted(Rule)]
+EVERY_RULE = [(name, rule) for name, weights in WEIGHTS.items() for rule in sorted(weights.rules)]
 FEATURES, ROWS = 3, 70
 
 
@@ -46,6 +45,7 @@ def swept(weights, rule, strength=1.0, seed=1, dtype=np.float64):
 @every
 def test_settings_are_values(name):
     weights = WEIGHTS[name]
+    assert weights.name == name
     assert weights == type(weights)()
     assert hash(weights) == hash(type(weights)())
     assert Rule.MEAN in weights.rules

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ibpdist.moves import absorb, delete
+from ibpdist.structs import replace as replaced
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, planted, run, settled
 
@@ -79,6 +80,34 @@ def test_relations_name_the_signs():
         3: {0: 1, 4: -1},
         4: {0: 1, 3: -1},
     }
+
+
+@pytest.mark.parametrize(("share", "near"), [(0.45, True), (0.55, False)])
+def test_others_leave_at_most_half_of_a_feature_that_is_near_their_sum(share, near):
+    """A_3 = A_0 - A_4 + r with r at right angles to all others and `share` of the squared length of A_3."""
+    x, z, _ = planted(2, rows=100, columns=20, prevalence=(0.3,) * 5)
+    s = settled(CASE, x, z, sweep=False).situation
+    mean = np.eye(5, 20)
+    mean[3] = mean[0] - mean[4]
+    mean[3, 10] = np.sqrt(2 * share / (1 - share))
+    one = np.ones_like(s.params.observation.noise)
+    observed = replaced(s.params.observation, mean=mean, noise=one)
+    found = dict(absorb.relations(replace(s, params=replaced(s.params, observation=observed)), np.arange(5)))
+    assert found.get(3) == ({0: 1, 4: -1} if near else None)
+
+
+@pytest.mark.parametrize(("together", "absorbed"), [(4, True), (20, False)])
+def test_a_combination_of_less_than_a_hundredth_of_the_rows_counts_as_none(together, absorbed):
+    """A_2 = A_0 + A_1, and of 1,000 rows so many have the first of them and the sum."""
+    _, z, a = planted(2, rows=1000, columns=20)
+    z, a = z[:, :3].copy(), a[:3].copy()
+    z[:, 2] = np.where(z[:, :2].any(axis=1), 0, z[:, 2])
+    z[np.flatnonzero((z[:, 0] == 1) & (z[:, 1] == 0))[:together], 2] = 1
+    a[2] = a[0] + a[1]
+    s = settled(CASE, z @ a + 0.1 * rng().normal(size=(1000, 20)), z, sweep=False).situation
+    assert [gone for gone, _ in absorb.relations(s, np.arange(3))] == [0, 1, 2]
+    dropped = [set(range(3)) - set(edit.places(s.params.ids)[0].tolist()) for edit in absorb.edits(s)]
+    assert dropped == ([{2}] if absorbed else [])
 
 
 def test_after_refusals_the_next_and_then_none():

@@ -145,6 +145,16 @@ def test_the_promise_of_a_sample_is_that_of_all_rows_on_average():
     assert abs(sample.mean() - whole) < 4 * sample.std() / np.sqrt(200)
 
 
+@pytest.mark.parametrize(("shared", "taken"), [(37, [0, 1]), (38, [0])])
+def test_candidates_are_alike_from_a_correlation_of_one_half(shared, taken):
+    """Two patterns of 50 of 100 rows with `shared` rows in common have the correlation shared / 25 - 1."""
+    members = np.zeros((2, 100), bool)
+    members[0, :50] = True
+    members[1, 50 - shared : 100 - shared] = True
+    assert np.corrcoef(members)[0, 1] == pytest.approx(shared / 25 - 1)
+    assert birth.chosen(members, np.array([2.0, 1.0]), 9) == taken
+
+
 def test_candidates_that_are_alike_or_promise_nothing_are_left():
     on = rng().random((4, 200)) < 0.3
     members = np.stack([on[0], on[0], ~on[0], on[1], on[2], on[3], np.ones(200, bool)])

@@ -197,3 +197,28 @@ def test_the_last_feature_is_never_deleted():
 def test_a_good_fit_is_left_alone():
     x, z, _ = planted(6, rows=200, columns=25)
     assert delete.propose(settled(Case(prior="sticks"), x, z).situation, RNG) is None
+
+
+@pytest.mark.parametrize(
+    ("promised", "tried"), [((-99.0, -101.0, -200.0), [0]), ((-101.0, -101.0, -101.0), [])]
+)
+def test_a_deletion_that_promises_to_lose_more_than_the_rest_can_win_back_is_not_tried(
+    monkeypatch, promised, tried
+):
+    x, _, _ = planted(4, rows=40, columns=7, prevalence=(0.4, 0.6, 0.3))
+    s = fitted(Case(prior="sticks"), x, features=3, steps=2).situation
+    seen, drop = [], delete.drop
+    monkeypatch.setattr(delete, "gains", lambda *of: np.array(promised))
+    monkeypatch.setattr(delete, "drop", lambda *of: seen.append(of[-1]) or drop(*of))
+    delete.greedy(s)
+    assert seen[:1] == tried
+
+
+@pytest.mark.parametrize(("gain", "accepted"), [(0.9, False), (1.1, True)])
+def test_a_deletion_has_to_gain_more_than_how_well_sticks_are_solved(monkeypatch, gain, accepted):
+    x, _, _ = planted(4, rows=40, columns=7, prevalence=(0.4, 0.6, 0.3))
+    s = fitted(Case(prior="sticks"), x, features=2, steps=2).situation
+    found = delete.drop(s.model, s.params, s.sums, 0)
+    better = changed(found, objective=s.reached + gain * LEAST_GAIN)
+    monkeypatch.setattr(delete, "_best", lambda *of: better)
+    assert (delete.greedy(s) is not None) == accepted

@@ -204,3 +204,12 @@ def test_the_same_generator_gives_the_same_proposal():
     one, two = reorient.propose(s, rng()), reorient.propose(s, rng())
     assert one.params.ids.tolist() == two.params.ids.tolist()
     assert one.objective == two.objective
+
+
+@pytest.mark.parametrize(("rows", "lacking", "constant"), [(1000, 1, True), (1000, 3, False), (50, 1, False)])
+def test_a_feature_that_two_in_a_thousand_rows_lack_is_constant(rows, lacking, constant):
+    _, z, a = planted(2, rows=rows, columns=12)
+    z[:, 0] = np.arange(rows) >= lacking
+    s = settled(Case(prior="sticks"), z @ a, z, sweep=False).situation
+    assert s.sums.entries.on[0] == rows - lacking
+    assert (reorient.constant_at(s) == 0) == constant

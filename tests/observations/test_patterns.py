@@ -45,6 +45,17 @@ def test_groups_are_columns_missing_in_the_same_rows(observed):
             assert (group[a] == group[b]) == (observed[:, a] == observed[:, b]).all()
 
 
+@given(MASKS)
+def test_groups_are_numbered_as_they_come(observed):
+    """Their numbers say nothing of the hashes: q(A) has its covariances in this order."""
+    group = grouped(observed)
+    assert list(dict.fromkeys(group.tolist())) == list(range(group.max() + 1))
+
+
+def test_the_numbers_of_groups_do_not_follow_the_hashes():
+    assert column_groups(np.array([9, 4, 9, 1, 4], np.uint64)).tolist() == [0, 1, 0, 2, 1]
+
+
 @given(MASKS, st.integers(0, 12))
 def test_missing_rows_add_up_over_chunks(observed, cut):
     cut = min(cut, len(observed))

@@ -1,6 +1,7 @@
 """One writer at a time, whatever happens to the others."""
 
 import errno
+import fcntl
 import json
 import os
 import signal
@@ -73,6 +74,29 @@ def test_another_process_is_named(tmp_path):
         Lock(tmp_path / "lock")
     assert caught.value.code == 6
     holder.communicate("")
+
+
+@pytest.mark.parametrize("left", ["nothing", "another file"])
+def test_a_file_that_loses_its_name_before_it_is_locked_is_not_the_lock(tmp_path, monkeypatch, left):
+    """Its owner releases it between open and lock: whoever locks it then holds a file that nobody finds."""
+    path, flock, calls = tmp_path / "lock", fcntl.flock, []
+
+    def late(handle, how):
+        if not calls:
+            path.unlink()
+            if left == "another file":
+                path.touch()
+        calls.append(handle)
+        flock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    lock = Lock(path)
+    assert len(calls) == 2, "the first file was given up"
+    assert is_held(path)
+    with pytest.raises(OutputInUse, match=f"process {os.getpid()} on"):
+        Lock(path)
+    lock.release()
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])

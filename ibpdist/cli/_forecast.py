@@ -1,0 +1,39 @@
+"""What progress knows of the fits of a command, to say how long they still take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def of_system(
+    system: str, K: int | str, steps: int | None, rtol: float | None = None, fits: int = 1
+) -> dict[str, Any]:
+    """Options of `stepping` for so many fits of a system, one after the other."""
+    from ibpdist.catalog import find
+    from ibpdist.pipeline import PLANNED
+    from ibpdist.spec import FitSpec
+    from ibpdist.timeleft import stopping
+
+    default = FitSpec.model_fields
+    limit = default["steps"].default if steps is None else steps
+    tolerance = default["rtol"].default if rtol is None else rtol
+    features = PLANNED if isinstance(K, str) else K
+    known = stopping(find(system).sampler, limit, tolerance, features)
+    return {"steps": limit, "stopping": known, "fits": fits}
+
+
+def of_run(run: Path) -> dict[str, Any]:
+    """The same of a run that goes on: of those of its starts that are not complete. Nothing is known of a run
+    that cannot be read, and whoever opens it says why."""
+    from ibpdist.errors import IbpError
+    from ibpdist.runs.restarts import folder
+    from ibpdist.runs.result import is_complete
+    from ibpdist.spec import FitSpec
+
+    try:
+        spec = FitSpec.read(run / "spec.yaml")
+    except IbpError:
+        return {}
+    ended = sum(is_complete(folder(run, start)) for start in range(spec.restarts))
+    return of_system(spec.system, spec.truncation, spec.steps, spec.rtol, spec.restarts - ended)
