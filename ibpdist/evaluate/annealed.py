@@ -15,15 +15,17 @@ cells at once, and then let the hidden cells leave, stay where all cells took th
 high. The distance of the two shows modes that no chain of one direction has visited.
 
 **How many chains.** Half as many chains as asked for go ahead on trial, and as many go back. Where the
-standard error of the chains ahead, or FAR of the distance of the two directions, is above STAGES[0] nats, a
+standard error of the chains ahead, or a quarter of the distance of the directions, is above STAGES[0] nats, a
 row gets twice the chains and twice the levels, above STAGES[1] four times as many of both. The
 chains that count go ahead and are others than those on trial: a row that stopped when its chains agreed
-would be one whose chains missed the same mode.
+would be one whose chains missed the same mode. With unit weights they may jump between the modes in which
+chains on trial ended, of either direction, and so have modes that they would seldom find.
 
-**The error** of a row is the largest of the jackknife's over chains (estimates.py), of FAR of the distance of
-the directions where their errors do not explain it, and of LEAST: eight chains seldom visit a mode of
-probability LEAST, which adds as much to a score. Rows whose directions are so far apart, and those with
-fewer than two effective chains, are counted as rows whose chains disagree.
+**The error** of a row is the largest of the jackknife's over chains (estimates.py), of half of the distance
+of the directions where their errors do not explain it, so that two errors reach from one to the other,
+and of LEAST: eight chains seldom visit a mode of probability LEAST, which adds as much to a score. Rows
+whose directions are so far apart, and those with fewer than two effective chains, are counted as rows whose
+chains disagree.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ LEVELS = 30
 """Levels of a leg."""
 STAGES = (0.5, 2.0)
 """Errors on trial, in nats, above which a row gets more chains and levels."""
-APART, ERRORS, FAR = 0.5, 3.0, 0.25
-"""Directions disagree that differ by more than so many nats and errors; share of that as the error."""
+APART, ERRORS = 0.5, 3.0
+"""Directions disagree that differ by more than so many nats and so many errors."""
 LEAST = 0.01
 """Least error of a row, in nats."""
 _WEIGHTS: dict[str, annealing.Unit | annealing.Normal] = {
@@ -131,12 +133,26 @@ class Runner:
     hidden: Mask
     start: int
 
+    @property
+    def least(self) -> float:
+        """The least error of a row: none where nothing is left to chance."""
+        return LEAST if (np.abs(self.law.odds) < CERTAIN).any() else 0.0
+
     def __call__(
-        self, rows: NDArray[np.intp], chains: int, levels: int, keep: int, draws: Draws, ahead: bool = True
+        self,
+        rows: NDArray[np.intp],
+        chains: int,
+        levels: int,
+        keep: int,
+        draws: Draws,
+        modes: NDArray[np.uint8],
+        ahead: bool = True,
     ) -> tuple[Chains, NDArray[np.uint8]]:
-        """Chains of some rows, and their draws (row, chain, leg, draw, feature)."""
+        """Chains of some rows, and their draws (row, chain, leg, draw, feature). Chains may jump between
+        `modes` (row, mode, feature)."""
         weights, key, features = _WEIGHTS[self.weights], draws.key("annealed"), len(self.law.odds)
         room = (*annealing.room(weights, features), *annealing.room(weights, features))
+        ends = np.ascontiguousarray(modes[:, : weights.modes])
         logs = np.empty((len(rows), chains, 2))
         kept = np.empty((len(rows), chains, 2, keep, features), np.uint8)
         for some, seen, asked in patterns(self.visible[rows], self.hidden[rows]):
@@ -144,9 +160,9 @@ class Runner:
             grams = np.array([self.law.gram(one) for one in cells])
             pulls = np.array([self.law.pull(x, one) for one in cells])
             near = annealing.alike(grams[int(ahead)], weights.near)
-            numbers = self.start + rows[some]
+            asked_for = (ends[some], self.start + rows[some], chains, levels, keep, key)
             logs[some], kept[some] = annealing.annealed(
-                weights, grams, pulls, self.law.odds, near, numbers, chains, levels, keep, key, *room
+                weights, grams, pulls, self.law.odds, near, *asked_for, *room
             )
             logs[some, :, int(ahead)] += self.law.rest(x, asked)[:, None]
         visible, both = (logs[:, :, leg].T for leg in ((0, 1) if ahead else (1, 0)))
@@ -164,19 +180,43 @@ def annealed(
 ) -> Sampled:
     """Scores of rows under the typical law of a predictor, or under one to which `lift` leads from there."""
     run = Runner(Law.of(of), of.weights, np.where(visible | hidden, x, 0.0), visible, hidden, start)
-    rows, draws, trial = np.flatnonzero(hidden.any(axis=1)), Draws(plan.seed), max(2, plan.chains // 2)
-    ahead = run(rows, trial, LEVELS, 1, draws.at(1))[0].ratio()
-    back = run(rows, trial, LEVELS, 1, draws.at(2), ahead=False)[0].ratio()
-    stage = np.searchsorted(STAGES, np.maximum(ahead.error, FAR * np.abs(back.score - ahead.score)))
-    least = LEAST if (np.abs(run.law.odds) < CERTAIN).any() else 0.0
-    made = np.zeros((4, len(x)))
-    for i in np.unique(stage):
-        some, more = np.flatnonzero(stage == i), 2 ** int(i)
-        found, kept = run(rows[some], more * plan.chains, more * LEVELS, plan.draws if lift else 1, draws)
+    rows = np.flatnonzero(hidden.any(axis=1))
+    trial, made = _trial(run, rows, plan), np.zeros((4, len(x)))
+    for i in np.unique(trial.stage):
+        some, more = np.flatnonzero(trial.stage == i), 2 ** int(i)
+        keep, draws, modes = plan.draws if lift else 1, Draws(plan.seed), trial.modes[some]
+        found, kept = run(rows[some], more * plan.chains, more * LEVELS, keep, draws, modes)
         if lift:
             found = _lifted(found, kept, rows[some], lift)
-        made[:, rows[some]] = _scored(found, back.score[some], back.error[some], least)
+        made[:, rows[some]] = _scored(found, trial.back.score[some], trial.back.error[some], run.least)
     return Sampled(made[0], made[1], None, made[2], made[3])
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What chains on trial say of rows, in both directions, and where they ended (row, mode, feature)."""
+
+    ahead: LogRatio
+    back: LogRatio
+    modes: NDArray[np.uint8]
+
+    @property
+    def stage(self) -> NDArray[np.intp]:
+        """(row) how often chains and levels are to be doubled."""
+        distance = np.abs(self.back.score - self.ahead.score)
+        made: NDArray[np.intp] = np.searchsorted(STAGES, np.maximum(self.ahead.error, distance / 4))
+        return made
+
+
+def _trial(run: Runner, rows: NDArray[np.intp], plan: Sampling) -> Trial:
+    """Chains that go back may jump between the modes of those that went ahead."""
+    chains, features = max(2, plan.chains // 2), len(run.law.odds)
+    places, draws = (len(rows), 2 * chains, features), Draws(plan.seed)
+    none = np.empty((len(rows), 0, features), np.uint8)
+    ahead, kept = run(rows, chains, LEVELS, 1, draws.at(1), none)
+    first = kept.reshape(places)
+    back, kept = run(rows, chains, LEVELS, 1, draws.at(2), first, ahead=False)
+    return Trial(ahead.ratio(), back.ratio(), np.concatenate([first, kept.reshape(places)], axis=1))
 
 
 def _lifted(found: Chains, kept: NDArray[np.uint8], rows: NDArray[np.intp], lift: Lift) -> Chains:
@@ -197,6 +237,6 @@ def _scored(
     plain, counts = found.ratio(), found.lifted()
     distance = np.abs(back - plain.score)
     apart = distance > APART + ERRORS * np.hypot(plain.error, back_error)
-    own = np.maximum(counts.error, np.where(apart, FAR * distance, least))
+    own = np.maximum(counts.error, np.where(apart, distance / 2, least))
     few = (counts.effective < 2) & (len(found.visible) > 1)
     return counts.score, np.hypot(own, counts.bias), counts.bias, (apart | few).astype(float)

@@ -23,7 +23,7 @@ features that are on (lower triangle). With d its diagonal entry and r the last 
 (r^2 / d - log |d|) / 2 by a flip, whichever way it goes; only a flip that is made sweeps the matrix.
 A sweep draws every feature given the others. With unit weights, where features that are alike replace each
 other, a feature and one of those most like it are then flipped together, or not; with w integrated out
-that did not pay.
+that did not pay, nor did jumps: flips of all features in which two modes differ that other chains found.
 """
 
 from __future__ import annotations
@@ -47,15 +47,18 @@ _PILOT_CHAIN = np.uint64(0xFFFFFFFF)
 
 
 class Unit(NamedTuple):
-    """w = 1. The table is the Gram matrix (feature, feature); `work` the residual F - Gamma z (feature)."""
+    """w = 1. The table is the Gram matrix (feature, feature); `work` the residual F - Gamma z (feature).
+    A feature may be flipped with each of `near` others, and chains may jump between so many `modes`."""
 
     near: int = 2
+    modes: int = 64
 
 
 class Normal(NamedTuple):
     """w ~ N(0, 1). The table is the swept matrix (feature + 1, feature + 1), `work` one column of it."""
 
     near: int = 0
+    modes: int = 0
 
 
 def room(weights: Unit | Normal, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -241,10 +244,33 @@ def _flip_both(weights, one, work, two, work2, second, z, k):
 
 
 @njit(**_OPTIONS)
-def _sweep(weights, one, work, two, work2, near, first, second, z, odds, row, chain, at, key, f):
+def _jump(weights, one, work, two, work2, modes, first, second, z, odds, u, v, w, f):
+    """Flip the features in which two modes differ, all together, or none: modes are the same for every z, so
+    that the way back is as likely to be proposed."""
+    both, a, b, prior = second > 0.0, 0.0, 0.0, 0.0
+    i, j = int(u * modes.shape[0]), int(v * modes.shape[0])
+    for k in range(z.size):
+        if modes[i, k] != modes[j, k]:
+            prior += (1.0 - 2.0 * z[k]) * odds[k]
+            a += gain(weights, one, work, z, k)
+            if both:
+                b += gain(weights, two, work2, z, k)
+            _flip_both(weights, one, work, two, work2, both, z, k)
+    if _accepts(w, prior + first * a + second * b):
+        f[0] += a
+        f[1] += b
+        return
+    for k in range(z.size):
+        if modes[i, k] != modes[j, k]:
+            _flip_both(weights, one, work, two, work2, both, z, k)
+
+
+@njit(**_OPTIONS)
+def _sweep(weights, one, work, two, work2, near, modes, first, second, z, odds, row, chain, at, key, f):
     """One sweep that leaves p(z) exp(first f_1 + second f_2) invariant; f follows z.
 
     Every feature is drawn given the others; then it is flipped together with one that is like it, or not.
+    Last comes a jump from mode to mode.
     """
     both = second > 0.0
     for k in range(z.size):
@@ -267,6 +293,9 @@ def _sweep(weights, one, work, two, work2, near, first, second, z, odds, row, ch
             _flip_both(weights, one, work, two, work2, both, z, j)
             f[0] += a
             f[1] += b
+    if modes.shape[0]:
+        u, v, w = _uniforms(row, chain, at + z.size, key)
+        _jump(weights, one, work, two, work2, modes, first, second, z, odds, u, v, w, f)
 
 
 @njit(**_OPTIONS)
@@ -290,7 +319,7 @@ def _level(spread, share):
 
 
 @njit(**_OPTIONS)
-def _leg(weights, one, work, two, work2, near, leg, levels, spread, z, odds, numbers, f, kept):
+def _leg(weights, one, work, two, work2, near, modes, leg, levels, spread, z, odds, numbers, f, kept):
     """Log weight of a leg, and in `kept` (draw, feature) draws at its end."""
     row, chain, at, key = numbers
     total, before = 0.0, 0.0
@@ -299,21 +328,24 @@ def _leg(weights, one, work, two, work2, near, leg, levels, spread, z, odds, num
         total += (now - before) * (f[1] - f[0] if leg else f[0])
         before = now
         first, second = (1.0 - now, now) if leg else (now, 0.0)
-        place = at + t * z.size
-        _sweep(weights, one, work, two, work2, near, first, second, z, odds, row, chain, place, key, f)
+        place = at + t * (z.size + 1)
+        _sweep(weights, one, work, two, work2, near, modes, first, second, z, odds, row, chain, place, key, f)
         if t >= levels - 1:
             kept[t - levels + 1] = z
     return total
 
 
 @njit(cache=True, **_OPTIONS)
-def annealed(weights, grams, pulls, odds, near, rows, chains, levels, keep, key, one, work, two, work2):
+def annealed(
+    weights, grams, pulls, odds, near, modes, rows, chains, levels, keep, key, one, work, two, work2
+):
     """(row, chain, leg) log weights of chains at the end of each leg, and draws of z there
     (row, chain, leg, draw, feature), `keep` of them, the last of which goes on.
 
     `grams` (leg, feature, feature) and `pulls` (leg, row, feature) are those of the cells of each leg, `odds`
     (feature) the prior log odds, `near` (feature, place) features that may be flipped together with one,
-    `rows` the global numbers of the rows; the rest is room for two tables.
+    `modes` (row, mode, feature) what chains may jump between, `rows` the global numbers of the rows; the
+    rest is room for two tables.
     """
     features = odds.size
     made = np.empty((rows.size, chains, 2))
@@ -329,10 +361,24 @@ def annealed(weights, grams, pulls, odds, near, rows, chains, levels, keep, key,
                 f[0] = _begin(weights, one, work, grams[0], pulls[0, n], z)
                 if leg:
                     f[1] = _begin(weights, two, work2, grams[1], pulls[1, n], z)
-                at, end, spread = features * (1 + leg * (levels + keep)), kept[n, c, leg], spreads[leg]
+                at, end, spread = (features + 1) * (1 + leg * (levels + keep)), kept[n, c, leg], spreads[leg]
                 numbers = (row, chain, at, key)
                 total += _leg(
-                    weights, one, work, two, work2, near, leg, levels, spread, z, odds, numbers, f, end
+                    weights,
+                    one,
+                    work,
+                    two,
+                    work2,
+                    near,
+                    modes[n],
+                    leg,
+                    levels,
+                    spread,
+                    z,
+                    odds,
+                    numbers,
+                    f,
+                    end,
                 )
                 made[n, c, leg] = total
     return made, kept

@@ -34,13 +34,14 @@ def evidence(kind, gram, pull, z):
     return 0.5 * pull[on] @ np.linalg.solve(inner, pull[on]) - 0.5 * np.linalg.slogdet(inner)[1]
 
 
-def run(kind, grams, pulls, odds, rows=1, chains=1, levels=6, keep=1, first=0):
+def run(kind, grams, pulls, odds, rows=1, chains=1, levels=6, keep=1, first=0, modes=0):
     """Chains of rows that are alike."""
     near = annealing.alike(grams[1], kind.near)
     room = (*annealing.room(kind, len(odds)), *annealing.room(kind, len(odds)))
     pulls = np.repeat(pulls[:, None], rows, axis=1)
+    ends = np.random.default_rng(0).integers(0, 2, (rows, modes, len(odds)), np.uint8)
     return annealing.annealed(
-        kind, grams, pulls, odds, near, first + np.arange(rows), chains, levels, keep, KEY, *room
+        kind, grams, pulls, odds, near, ends, first + np.arange(rows), chains, levels, keep, KEY, *room
     )
 
 
@@ -113,11 +114,12 @@ def test_weights_have_the_evidence_as_their_mean(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("leg", [0, 1])
-def test_draws_at_the_end_of_a_leg_follow_its_law(kind, leg):
+@pytest.mark.parametrize(("leg", "modes"), [(0, 0), (1, 0), (0, 3), (1, 5)])
+def test_draws_at_the_end_of_a_leg_follow_its_law(kind, leg, modes):
+    """With and without jumps between modes."""
     grams, pulls = problem(3, seed=4, strength=0.5)
     odds = np.array([-0.5, 0.4, 0.0])
-    _, kept = run(kind, grams, pulls, odds, rows=300, levels=12, keep=60)
+    _, kept = run(kind, grams, pulls, odds, rows=300, levels=12, keep=60, modes=modes)
     logs = exact(kind, grams, pulls, odds, leg)
     codes = kept[:, 0, leg].astype(int) @ np.array([4, 2, 1])
     shares = np.array([(codes == p).mean(axis=1) for p in range(8)])
