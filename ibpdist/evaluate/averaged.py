@@ -83,10 +83,13 @@ def averaged(parts: Sequence[Sampled]) -> Sampled:
     """log of the mean of exp(score) by row, and its Monte Carlo error: that of each part to first order, and
     that of having these draws and no others."""
     scores = np.array([part.score for part in parts])
-    errors = np.array([part.error for part in parts])
-    own, common = ((softmax(scores, axis=0) * errors) ** 2).sum(axis=0), _jackknife(scores)
-    shared = Shared(common.sum(axis=1), float(own.sum()))
-    return Sampled(_log_mean(scores), np.sqrt(own + (common**2).sum(axis=0)), shared)
+    shares, common = softmax(scores, axis=0), _jackknife(scores)
+    own = np.sum([share**2 * part.own for share, part in zip(shares, parts, strict=True)], axis=0)
+    bias = np.sum([share * part.bias for share, part in zip(shares, parts, strict=True)], axis=0)
+    apart = np.sum([share * part.apart for share, part in zip(shares, parts, strict=True)], axis=0)
+    shared = Shared(np.append(common.sum(axis=1), bias.sum()), float(own.sum()))
+    error = np.sqrt(own + bias**2 + (common**2).sum(axis=0))
+    return Sampled(_log_mean(scores), error, shared, bias, apart)
 
 
 def _jackknife(scores: Matrix) -> Matrix:

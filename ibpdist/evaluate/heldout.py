@@ -22,6 +22,7 @@ from ibpdist.data.synthetic import stored
 from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.averaged import Averaged, Scores, Tick, silent
 from ibpdist.evaluate.chunks import Shares, over_chunks, threads_for
+from ibpdist.evaluate.estimates import adjoining
 from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
 from ibpdist.evaluate.predict import Predictor, predictor
@@ -75,7 +76,7 @@ class Scorer:
             b = min(a + ROWS, last)
             parts.append(self._some(x[a:b], visible[a:b], hidden[a:b], start + a))
             tick((b - first) / (last - first) if some.size else 1.0)
-        plug, full = (_padded([part[i] for part in parts], first, len(x) - last) for i in (0, 1))
+        plug, full = (adjoining([part[i] for part in parts], first, len(x) - last) for i in (0, 1))
         return plug, full
 
     def _some(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
@@ -86,12 +87,6 @@ class Scorer:
         ]
         plug, full = (self.row_noise.mixed([part[i] for part in parts]) for i in (0, 1))
         return plug, full
-
-
-def _padded(parts: list[Sampled], before: int, after: int) -> Sampled:
-    """Scores of adjoining rows, with rows that score zero on either side."""
-    score, error = (np.concatenate([getattr(part, name) for part in parts]) for name in ("score", "error"))
-    return Sampled(np.pad(score, (before, after)), np.pad(error, (before, after)))
 
 
 def evaluate(
@@ -114,7 +109,8 @@ def evaluate(
     then the cells that it saw. Data that were ingested raw, and arrays, are centred and scaled as those of
     the fit were, and scores are in its units. The result has, by `estimate`, the score in nats per hidden
     cell, its Monte Carlo error (zero when patterns are enumerated, unless draws of a sampler are averaged),
-    and the same for each row.
+    the number of rows in which chains disagree (annealed.py), and the same for each row. The error is that of
+    the score of these rows, not of how much it would vary with other rows.
     With `uneven` rows may be noisier than others (rownoise.py); unless told otherwise they may where
     features have weights. `workers` are threads. `summary` puts a score in words. A `run` on disk keeps
     the score, without that of each row: `show` prints it, and its result has it under `heldout`.
@@ -227,7 +223,7 @@ def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scor
         words = f"exact over {2**of.features:,} patterns of features{dropped}"
         return Scorer(of, enumerated, words + _told(row_noise), plan, row_noise)
     estimate, words = {
-        "normal": (sequential, f"{plan.chains} annealed chains a row, from left to right"),
+        "normal": (sequential, f"{plan.chains} annealed chains a row"),
         "unit": (sampled, f"{plan.chains} annealed chains of {plan.draws} draws a row"),
     }[of.weights]
     words = f"{words}, {of.features} features{dropped}"
@@ -245,10 +241,20 @@ def summary(scored: xr.Dataset) -> str:
     lines = [
         f"held-out score: {full} nats per hidden cell",
         *([f"with the features taken as certain: {plug}"] if plug != full else []),
+        *_disagreement(scored, rows),
         f"{counted(cells, 'hidden cell')} in {counted(rows, 'row')}: {scored.attrs['protocol']}",
         scored.attrs["method"],
     ]
     return "\n".join(lines)
+
+
+def _disagreement(scored: xr.Dataset, rows: int) -> list[str]:
+    """In how many rows chains disagree, and what to do, unless they agree in all."""
+    apart = int(scored.disagree.sel(estimate="variance"))
+    if not apart:
+        return []
+    where = f"the chains disagree in {apart:,} of {counted(rows, 'row')}"
+    return [f"{where}, whose scores are uncertain: more chains may agree (--chains)"]
 
 
 def _number(scored: xr.Dataset, estimate: str) -> str:
@@ -296,7 +302,7 @@ def _stacked(parts: list[tuple[Sampled, Sampled]]) -> dict[str, NDArray[np.float
     """(estimate, row) scores and errors of all chunks, and (estimate) the error of their sum."""
     rows = {
         name: np.concatenate([[getattr(one, name) for one in part] for part in parts], axis=1)
-        for name in ("score", "error")
+        for name in ("score", "error", "disagree")
     }
     return rows | {"together": np.array([together(one) for one in zip(*parts, strict=True)])}
 
@@ -311,6 +317,8 @@ def _dataset(
         "error": ("estimate", rows["together"] / total),
         "row_score": (by_row, rows["score"]),
         "row_error": (by_row, rows["error"]),
+        "disagree": ("estimate", rows["disagree"].sum(1)),
+        "row_disagree": (by_row, rows["disagree"]),
         "cells": ("row", cells),
     }
     units = {"units": "nats per hidden cell"}

@@ -35,8 +35,11 @@ class RowNoise:
         total = logsumexp(terms, axis=0)
         weights = np.exp(terms - total)
         lost = -np.log1p(-np.minimum(weights, 1 - 1e-12))
-        errors = np.minimum(weights * np.array([part.error for part in parts]), lost)
-        return Sampled(total, np.sqrt(np.square(errors).sum(axis=0)))
+        own = np.minimum(weights * np.array([np.sqrt(part.own) for part in parts]), lost)
+        biases = [w * part.bias for w, part in zip(weights, parts, strict=True)]
+        bias = np.clip(biases, -lost, lost).sum(axis=0)
+        apart = np.sum([w * part.apart for w, part in zip(weights, parts, strict=True)], axis=0)
+        return Sampled(total, np.sqrt(np.square(own).sum(axis=0) + bias**2), None, bias, apart)
 
 
 EVEN = RowNoise((0.0,), (1.0,))

@@ -103,6 +103,8 @@ def _heldout(scores: Any) -> Iterator[str]:
         full = one.sel(estimate="variance")
         error = f" +- {float(full.error):.4f}" if float(full.error) else ""
         of = f"{int(one.cells):,} cells of {one.data.item()}, {one.protocol.item()}"
+        if int(full.disagree):
+            of += f"; annealed chains disagree in {int(full.disagree):,} of {int(one.rows):,} rows"
         yield f"{float(full.score):.4f}{error} nats per hidden cell; {of}"
 
 

@@ -64,6 +64,8 @@ def read(run: Path) -> xr.Dataset | None:
         name: (("evaluation", "estimate"), np.array([list(entry[name].values()) for entry in entries]))
         for name in ("score", "error")
     }
+    apart = [list(entry.get("disagree", dict.fromkeys(entry["score"], 0)).values()) for entry in entries]
+    held["disagree"] = (("evaluation", "estimate"), np.array(apart))
     for name in (*_WORDS, *_COUNTS):
         held[name] = ("evaluation", np.array([entry[name] for entry in entries]))
     made = xr.Dataset(held, {"estimate": list(entries[0]["score"])})
@@ -120,7 +122,7 @@ def _which(entry: Entry) -> tuple[str, str]:
 def _entry(scored: xr.Dataset, data: str, fingerprint: str) -> Entry:
     numbers = {
         name: dict(zip(scored.estimate.values.tolist(), scored[name].values.tolist(), strict=True))
-        for name in ("score", "error")
+        for name in ("score", "error", "disagree")
     }
     counts = {"cells": int(scored.cells.sum()), "rows": int((scored.cells > 0).sum())}
     said = {name: scored.attrs[name] for name in ("protocol", "method")}

@@ -4,13 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
-from ibpdist.draws import Draws
-from ibpdist.evaluate import sampled as module
-from ibpdist.evaluate.exact import exact, patterns
-from ibpdist.evaluate.predict import density
-from ibpdist.evaluate.sampled import Cells, Chain, Sampling, _jackknife, sampled
+from ibpdist.evaluate.exact import exact
+from ibpdist.evaluate.sampled import Sampling, sampled
 from tests.support.predictive import make_predictor, rows_of
 
 
@@ -44,7 +40,7 @@ def test_the_error_falls_with_more_chains():
     assert np.sqrt((many**2).sum()) < 0.6 * np.sqrt((few**2).sum())
 
 
-def test_rows_are_drawn_by_their_global_number(monkeypatch):
+def test_rows_are_drawn_by_their_global_number():
     of = make_predictor(4, 8, seed=3)
     x, _ = rows_of(of, 20, seed=1)
     visible, hidden = masks(20, 8, seed=4)
@@ -52,8 +48,6 @@ def test_rows_are_drawn_by_their_global_number(monkeypatch):
     whole = sampled(of, x, visible, hidden, plan)[1].score
     tail = sampled(of, x[13:], visible[13:], hidden[13:], plan, start=13)[1].score
     np.testing.assert_allclose(tail, whole[13:], rtol=1e-12)
-    monkeypatch.setattr(module, "_NUMBERS", 100)
-    np.testing.assert_allclose(sampled(of, x, visible, hidden, plan)[1].score, whole, rtol=1e-12)
     other = sampled(of, x, visible, hidden, Sampling(2, 5, 2))[1].score
     assert not np.allclose(other, whole)
 
@@ -67,56 +61,6 @@ def test_no_features_no_hidden_cells_and_one_row():
     of = make_predictor(3, 4, seed=2)
     for estimate in sampled(of, x, ~hidden, np.zeros_like(hidden), Sampling(3, 4)):
         np.testing.assert_allclose(estimate.score, 0, atol=1e-12)
-
-
-def test_jackknife_is_the_log_of_the_mean_with_its_error():
-    rng = np.random.default_rng(0)
-    terms = rng.gamma(2.0, size=(12, 3000))
-    made = _jackknife(np.log(terms), np.zeros_like(terms))
-    # The mean is 2; the plain log of a mean of 12 is low by 1 / (2 x 2 x 12).
-    assert abs(made.score.mean() - np.log(2.0)) < 4 * made.score.std() / np.sqrt(3000)
-    assert abs(np.log(terms.mean(0)).mean() - np.log(2.0)) > 4 * made.score.std() / np.sqrt(3000)
-    assert made.error.mean() == pytest.approx(made.score.std(), rel=0.1)
-
-
-def test_jackknife_survives_very_small_numbers_and_one_chain():
-    terms = np.array([[-1000.0], [-1001.0], [-1000.5]])
-    shifted = _jackknife(terms, np.zeros_like(terms)).score + 1000
-    np.testing.assert_allclose(shifted, _jackknife(terms + 1000, np.zeros_like(terms)).score, rtol=1e-10)
-    assert np.isnan(_jackknife(terms[:1], np.zeros((1, 1))).error).all()
-
-
-def posterior(of, x, visible):
-    """(pattern,) exact p(z | visible cells) of one row."""
-    law, z = density(of.plug_in()), patterns(of.features, 0, 2**of.features)
-    terms = law.grid(np.where(visible, x, 0.0)[None], visible[None].astype(float), z)[0] + of.log_prior(z)
-    return np.exp(terms - logsumexp(terms))
-
-
-@pytest.mark.parametrize("weights", ["unit", "normal"])
-def test_a_long_chain_visits_patterns_as_often_as_the_posterior_says(weights):
-    of = make_predictor(3, 6, seed=9, weights=weights, strength=0.6)
-    x, _ = rows_of(of, 1, seed=2)
-    visible = np.array([True, True, False, True, False, True])
-    rows, keep = 200, 60
-    cells = Cells.of(np.tile(x, (rows, 1)), np.tile(visible, (rows, 1)), np.tile(~visible, (rows, 1)))
-    kept = np.array(Chain.of(of, cells).run(Draws(3), 0, keep)[1])
-    codes = (kept @ np.array([1, 2, 4])).astype(int)
-    shares = np.array([[(codes[:, r] == p).mean() for p in range(8)] for r in range(rows)])
-    error = np.sqrt(shares.var(0) / rows) + 1e-4
-    np.testing.assert_array_less(np.abs(shares.mean(0) - posterior(of, x[0], visible)), 4.5 * error)
-
-
-def test_rows_with_different_masks_use_their_own_gram_matrix():
-    of = make_predictor(3, 6, seed=9)
-    x, _ = rows_of(of, 3, seed=2)
-    visible = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 1, 0, 1, 1], [1, 1, 0, 1, 0, 1]], dtype=bool)
-    chain = Chain.of(of, Cells.of(x, visible, ~visible))
-    assert len(chain.gram) == 2
-    for row in range(3):
-        loads = of.mean * visible[row]
-        np.testing.assert_allclose(chain.gram[chain.mask[row]], (loads / of.noise) @ loads.T, rtol=1e-12)
-        np.testing.assert_allclose(chain.pull[row], (loads / of.noise) @ x[row], rtol=1e-12)
 
 
 def test_certain_features_and_far_outliers_stay_finite():
@@ -137,17 +81,6 @@ def test_weights_correct_for_a_very_uncertain_dictionary():
     truth = exact(of, x, visible, ~visible)
     assert abs((truth - exact(of.plug_in(), x, visible, ~visible)).sum()) > 5
     assert abs((full.score - truth).sum()) < 3 * np.sqrt((full.error**2).sum())
-
-
-def test_a_chain_that_alone_has_found_the_row_is_not_trusted_without_limit():
-    """Of eight chains one is 500 nats above the others: the correction is at most log 8."""
-    above, below = np.full((8, 1), -600.0), np.zeros((8, 1))
-    above[3] = -100.0
-    found = _jackknife(above, below)
-    assert found.score[0] == pytest.approx(-100.0)
-    assert found.error[0] > 100
-    even = _jackknife(above * 0 - 50.0, below)
-    assert (even.score[0], even.error[0]) == (pytest.approx(-50.0), 0)
 
 
 def test_modes_count_as_their_probability_says():

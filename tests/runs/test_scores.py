@@ -10,7 +10,7 @@ import ibpdist as ibp
 from ibpdist.data.synthetic import synthesise
 from ibpdist.errors import StorageError
 from ibpdist.report.summary import summary
-from ibpdist.runs import scores
+from ibpdist.runs import scores, sealed
 from ibpdist.runs.lock import Lock
 
 
@@ -48,6 +48,26 @@ def test_a_score_is_found_in_the_result_and_shown(sound, run, named):
     assert f"{float(scored.score.sel(estimate='variance')):.4f} nats per hidden cell" in line
     assert scored.attrs["protocol"] in line
     assert ibp.verify(run) == []
+
+
+def test_rows_whose_chains_disagree_are_kept_and_shown(run, monkeypatch):
+    monkeypatch.setattr("ibpdist.evaluate.exact.FEATURES", {"unit": 1, "normal": 1})
+    monkeypatch.setattr("ibpdist.evaluate.annealed.APART", -100.0)
+    scored = ibp.evaluate(run, chains=2)
+    apart = int(scored.disagree.sel(estimate="variance"))
+    held = ibp.open_result(run)["heldout"].to_dataset()
+    np.testing.assert_array_equal(held.disagree[0], scored.disagree)
+    assert apart == int(held.rows[0]), "every row is counted, since any distance is too far"
+    assert f"; annealed chains disagree in {apart} of {apart} rows" in summary(ibp.open_result(run))
+
+
+def test_scores_of_earlier_releases_have_no_such_number(run):
+    ibp.evaluate(run)
+    entries = sealed.read(run / scores.NAME)
+    sealed.write(run / scores.NAME, [{k: v for k, v in one.items() if k != "disagree"} for one in entries])
+    held = scores.read(run)
+    assert held.disagree.values.tolist() == [[0, 0]]
+    assert "disagree" not in summary(ibp.open_result(run))
 
 
 def test_each_dataset_and_protocol_has_one_score(sound, run):
