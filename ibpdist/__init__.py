@@ -28,7 +28,7 @@ _HOME = {
     "synthesise": "ibpdist.data.synthetic",
     "synthetic": "ibpdist.data.synthetic",
     "transform": "ibpdist.evaluate.transform",
-    "verify": "ibpdist.runs.verify",
+    "verify": "ibpdist.campaign_verify",
 }
 _MODULES = (__name__, "ibpdist.evaluate")
 """Where each name lives; those of `_MODULES` are modules themselves."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ibpdist import catalog
 from ibpdist.algorithms.batch import terms_of
-from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.algorithms.stopping import Snapshot
 from ibpdist.campaign_left import Ledger, Plan, ScoreTimes
 from ibpdist.campaign_spec import in_words
 from ibpdist.pipeline import PLANNED

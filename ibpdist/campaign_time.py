@@ -16,12 +16,12 @@ import numpy as np
 
 from ibpdist import catalog
 from ibpdist.algorithms.batch import terms_of
-from ibpdist.algorithms.sweeps import sweeps
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.splits import held
 from ibpdist.draws import Draws
 from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.threads import one_thread
 from ibpdist.engine.work import Workbench
 from ibpdist.pipeline import PLANNED

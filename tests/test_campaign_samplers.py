@@ -9,11 +9,11 @@ import pytest
 import ibpdist as ibp
 from ibpdist import campaigns
 from ibpdist.campaign_estimate import estimate
+from ibpdist.campaign_verify import verify
 from ibpdist.evaluate import posterior
 from ibpdist.evaluate.campaign import comparable
 from ibpdist.report.campaign import summary
 from ibpdist.report.page import page, read
-from ibpdist.runs.verify import verify
 from tests.support.grids import alone, same_bits, small_store, told
 from tests.support.report_page import Page, Truth, same
 

@@ -16,6 +16,7 @@ from ibpdist.algorithms.coordinate import Coordinate
 from ibpdist.campaign_estimate import estimate
 from ibpdist.campaign_groups import grouped, planned_for
 from ibpdist.campaign_spec import in_words
+from ibpdist.campaign_verify import verify
 from ibpdist.campaigns import spec_of
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.place import Place
@@ -24,7 +25,6 @@ from ibpdist.evaluate.campaign import run_of
 from ibpdist.report.campaign import summary
 from ibpdist.runs import events, group, sealed
 from ibpdist.runs.campaign import CampaignDirectory, Manifest
-from ibpdist.runs.verify import verify
 from tests.support.grids import alone, as_yaml, grid, same_bits, small_store, steps_made, told
 
 

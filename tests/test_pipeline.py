@@ -13,13 +13,13 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist import pipeline
+from ibpdist.campaign_verify import verify
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.store import open_dataset
 from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
 from ibpdist.runs import events
 from ibpdist.runs.lock import Lock
 from ibpdist.runs.restarts import seed_of
-from ibpdist.runs.verify import verify
 from tests.support.clusters import objectives
 
 GROUPS = ("params", "rows", "trace", "internals")
@@ -440,5 +440,5 @@ def test_a_run_is_verified_by_a_process_that_fitted_nothing(tmp_path, source):
     import sys
 
     fit(source, steps=2, run=tmp_path / "run")
-    code = "import sys; from ibpdist.runs.verify import verify; sys.exit(len(verify(sys.argv[1])))"
+    code = "import sys; from ibpdist.campaign_verify import verify; sys.exit(len(verify(sys.argv[1])))"
     assert subprocess.run([sys.executable, "-c", code, tmp_path / "run"], check=False).returncode == 0

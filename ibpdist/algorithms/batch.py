@@ -15,7 +15,7 @@ import numpy as np
 
 from ibpdist.algorithms._base import Known, Parallel, Trace
 from ibpdist.algorithms.search import NOTHING, Nothing
-from ibpdist.algorithms.sweeps import Rule, Snapshot, Stop
+from ibpdist.algorithms.stopping import Rule, Snapshot, Stop
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import IbpError

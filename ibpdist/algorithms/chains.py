@@ -17,7 +17,7 @@ from ibpdist.algorithms.batch import Member, Members, running, summary
 from ibpdist.algorithms.coordinate import Coordinate
 from ibpdist.algorithms.search import NOTHING
 from ibpdist.algorithms.sequential import Chain, Sequential
-from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.algorithms.stopping import Snapshot
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.algorithms._base import Params, Steps
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
+from ibpdist.engine.threads import one_thread
 from ibpdist.observations._base import Survey
 from ibpdist.structs import Array, dims, struct
 
@@ -92,3 +96,15 @@ def sample(survey: Survey, rows: int) -> SampleQuestion:
         capped=np.zeros(()),
         share=share,
     )
+
+
+def begun(algorithm: Steps, survey: Any, draws: Draws, answer: Callable[[int, Any], Any]) -> Params:
+    """Initial parameters; `answer` gets the questions of the algorithm as steps -1, -2, ..."""
+    known: list[tuple[Any, Any]] = []
+    for step in count(1):
+        with one_thread():
+            question = algorithm.ask(survey, known, draws)
+            if question is None:
+                return algorithm.init(survey, draws, known)
+        known.append((question, answer(-step, question)))
+    raise AssertionError("questions end")

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from ibpdist.algorithms._base import Trace
 from ibpdist.algorithms.coordinate import align
+from ibpdist.algorithms.looks import begun
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.search import Search
 from ibpdist.algorithms.sequential import Chain
-from ibpdist.algorithms.sweeps import Converged, Snapshot, begun
+from ibpdist.algorithms.stopping import Converged, Snapshot
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.model import Model

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ibpdist.algorithms._base import Local, Parallel, Params, Trace
-from ibpdist.algorithms.sweeps import begun
+from ibpdist.algorithms.looks import begun
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.errors import UsageError

@@ -111,7 +111,7 @@ def _fit_of(run: Path) -> Path:
 @click.argument("path", metavar="RUN-or-STORE", type=PATH)
 def verify(path: Path) -> int:
     """Check every stored byte of a run or dataset."""
-    from ibpdist.runs.verify import verify as verify_
+    from ibpdist.campaign_verify import verify as verify_
 
     problems = verify_(path)
     for problem in problems:

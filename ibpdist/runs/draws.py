@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.algorithms.stopping import Snapshot
 from ibpdist.data.codec import zarr_codecs
 from ibpdist.engine._base import Engine
 from ibpdist.runs import records

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import xarray as xr
 
 from ibpdist.algorithms._base import Params, Steps
-from ibpdist.algorithms.sweeps import Rule, Snapshot, Stop, sweeps, until
+from ibpdist.algorithms.stopping import Rule, Snapshot, Stop, until
 from ibpdist.engine._base import SAVE, Engine
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.errors import StorageError
 from ibpdist.progress import before as before_of
 from ibpdist.runs import events, records, result

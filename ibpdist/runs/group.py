@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ibpdist.algorithms.batch import FAILED, AllEnded, Batch, Member, terms_of
-from ibpdist.algorithms.sweeps import Rule, Snapshot
+from ibpdist.algorithms.stopping import Rule, Snapshot
 from ibpdist.data._base import Source
 from ibpdist.engine._base import Engine
 from ibpdist.engine.members import MemberEngine

@@ -12,7 +12,7 @@ from ibpdist import catalog
 from ibpdist.algorithms._base import Parallel
 from ibpdist.algorithms.batch import AllEnded, Batch, Member
 from ibpdist.algorithms.chains import Chains
-from ibpdist.algorithms.sweeps import AllSteps, Converged, Rising, Rule, StepLimit, tolerance
+from ibpdist.algorithms.stopping import AllSteps, Converged, Rising, Rule, StepLimit, tolerance
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.whole import Whole

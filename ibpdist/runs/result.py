@@ -28,11 +28,12 @@ import xarray as xr
 
 from ibpdist.algorithms._base import Named, Parallel
 from ibpdist.algorithms.search import Search
-from ibpdist.algorithms.sweeps import Snapshot, Stop, reduced
+from ibpdist.algorithms.stopping import Snapshot, Stop
 from ibpdist.data import raw_zarr
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine._base import Engine
+from ibpdist.engine.sweeps import reduced
 from ibpdist.errors import StorageError
 from ibpdist.evaluate import units
 from ibpdist.evaluate.diagnosis import Moments, diagnose

@@ -19,7 +19,7 @@ import xarray as xr
 
 from ibpdist.algorithms._base import Parallel, Params
 from ibpdist.algorithms.batch import terms_of
-from ibpdist.algorithms.sweeps import Snapshot, Stop
+from ibpdist.algorithms.stopping import Snapshot, Stop
 from ibpdist.engine._base import Engine
 from ibpdist.errors import StorageError
 from ibpdist.evaluate.diagnostics import diagnostics

@@ -8,9 +8,10 @@ import pytest
 from ibpdist import catalog
 from ibpdist.algorithms.batch import FAILED, AllEnded, Batch, Member, terms_of
 from ibpdist.algorithms.search import Nothing
-from ibpdist.algorithms.sweeps import Converged, StepLimit, sweeps, until
+from ibpdist.algorithms.stopping import Converged, StepLimit, until
 from ibpdist.engine.members import MemberEngine
 from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import UsageError
 from ibpdist.runs.rows import in_memory

@@ -7,12 +7,13 @@ from ibpdist.algorithms.batch import AllEnded, terms_of
 from ibpdist.algorithms.chains import Chains
 from ibpdist.algorithms.collapsed import Collapsed
 from ibpdist.algorithms.in_turn import Coins, InTurn
-from ibpdist.algorithms.sweeps import AllSteps, sweeps, until
+from ibpdist.algorithms.stopping import AllSteps, until
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.whole import Whole
 from ibpdist.draws import Draws
 from ibpdist.engine.members import ChainEngine
 from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import UsageError
 from ibpdist.model import Model

@@ -7,8 +7,8 @@ import pytest
 
 from ibpdist import catalog
 from ibpdist.algorithms import principal
+from ibpdist.algorithms.looks import begun
 from ibpdist.algorithms.principal import Principal
-from ibpdist.algorithms.sweeps import begun
 from ibpdist.draws import Draws
 from ibpdist.structs import combine
 from tests.support.model_cases import Case, algorithm, chunked, fit, survey

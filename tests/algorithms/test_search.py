@@ -12,12 +12,13 @@ import ibpdist as ibp
 from ibpdist.algorithms.coarse import sums_of
 from ibpdist.algorithms.search import Nothing, Search
 from ibpdist.algorithms.stand import Order, Phase
+from ibpdist.algorithms.stopping import Rising, tolerance
 from ibpdist.algorithms.streamed import Streamed, stream
-from ibpdist.algorithms.sweeps import Rising, sweeps, tolerance
 from ibpdist.catalog import build
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws
 from ibpdist.engine.serial import Serial
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.observations._base import RowState
 from ibpdist.structs import arrays_of, combine
 from tests.support.moves import masked, planted

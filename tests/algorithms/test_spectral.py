@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ibpdist.algorithms import spectral
 from ibpdist.algorithms.looks import WIDE, CovarianceQuestion, SampleQuestion
 from ibpdist.algorithms.spectral import PROBES, SPARE, Covariance, Spectral, space, spread
-from ibpdist.algorithms.sweeps import Rising, tolerance
+from ibpdist.algorithms.stopping import Rising, tolerance
 from ibpdist.catalog import build
 from ibpdist.draws import Draws
 from ibpdist.model import Model

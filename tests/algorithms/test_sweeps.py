@@ -5,8 +5,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from ibpdist.algorithms.sweeps import Converged, Rising, Snapshot, StepLimit, Stop, sweeps, tolerance, until
+from ibpdist.algorithms.stopping import Converged, Rising, Snapshot, StepLimit, Stop, tolerance, until
 from ibpdist.engine.serial import WIDTH, MemoryHistory, Serial
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import IbpError
 from tests.support.toy import Toy, blobs

@@ -10,8 +10,8 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist import errors
+from ibpdist.campaign_verify import verify
 from ibpdist.progress import counting, stepping, sweeping
-from ibpdist.runs.verify import verify
 from ibpdist.streams import ReaderGone, guarded, inform, informing
 from tests.test_cli import HOME, START
 

@@ -5,9 +5,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from ibpdist.algorithms.sweeps import sweeps
 from ibpdist.engine.cluster import local
 from ibpdist.engine.dask import DaskEngine, Flight
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.errors import ClusterLost, InputError
 from ibpdist.runs.result import open_result
 from tests.support.clusters import IMPATIENT, PLAN, engine_on, fit_on, objectives

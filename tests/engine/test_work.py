@@ -5,11 +5,11 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from ibpdist.algorithms.sweeps import sweeps
 from ibpdist.engine import work
 from ibpdist.engine._base import SAVE
 from ibpdist.engine.memo import InFiles
 from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench, advance, save, survey
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.drive import Saver

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist as ibp
+from ibpdist.campaign_verify import verify
 from ibpdist.cli import main
 from ibpdist.errors import InputError
-from ibpdist.runs.verify import verify
 
 COLUMNS = [f"gene {j}" for j in range(6)]
 

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist as ibp
+from ibpdist.campaign_verify import verify
 from ibpdist.cli import main
 from ibpdist.data.append import append
 from ibpdist.data.transform import Transform, transform_of
 from ibpdist.errors import InputError
 from ibpdist.evaluate.units import Transformed, recorded
-from ibpdist.runs.verify import verify
 
 WAYS = [{"center": True}, {"scale": True}, {"log1p": True}, {"log1p": True, "center": True, "scale": True}]
 

@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
+from ibpdist.campaign_verify import verify
 from ibpdist.engine.cluster import attached
 from ibpdist.errors import ClusterLost
 from ibpdist.runs import events
@@ -19,7 +20,6 @@ from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import drive
 from ibpdist.runs.lock import is_held
 from ibpdist.runs.result import is_complete, open_result
-from ibpdist.runs.verify import verify
 from ibpdist.spec import FitSpec
 from tests.support.clusters import IMPATIENT, fit_on, objectives
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec

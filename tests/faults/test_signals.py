@@ -13,9 +13,9 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist import pipeline
+from ibpdist.campaign_verify import verify
 from ibpdist.data.arrays import ArrayData
 from ibpdist.runs import events
-from ibpdist.runs.verify import verify
 from tests.support.clusters import objectives
 from tests.test_pipeline import assert_same, planted
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ibpdist.campaign_verify import verify
 from ibpdist.errors import IbpError, StorageError
 from ibpdist.runs import drive as module
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.drive import drive
 from ibpdist.runs.result import open_result
-from ibpdist.runs.verify import verify
 from tests.support.clusters import objectives
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec
 

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist as ibp
+from ibpdist.campaign_verify import verify
 from ibpdist.cli import main
 from ibpdist.runs import events
 from ibpdist.runs.campaign import CampaignDirectory
-from ibpdist.runs.verify import verify
 from tests.support.grids import as_yaml, command, grid, same_bits, small_store, steps_made, told
 
 

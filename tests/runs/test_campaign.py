@@ -8,6 +8,7 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.campaign_spec import CampaignSpec
+from ibpdist.campaign_verify import verify
 from ibpdist.errors import OutputInUse, StorageError
 from ibpdist.runs import sealed
 from ibpdist.runs.campaign import (
@@ -19,7 +20,6 @@ from ibpdist.runs.campaign import (
     is_finished,
     sealed_grid,
 )
-from ibpdist.runs.verify import verify
 from tests.support.grids import grid, small_store, told
 
 

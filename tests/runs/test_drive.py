@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from ibpdist.algorithms.sweeps import Snapshot
+from ibpdist.algorithms.stopping import Snapshot
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.errors import IbpError, StorageError

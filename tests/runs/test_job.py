@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from ibpdist.algorithms.sweeps import initial
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.serial import Serial
+from ibpdist.engine.sweeps import initial
 from ibpdist.errors import InputError, StorageError, UsageError
 from ibpdist.runs import provenance
 from ibpdist.runs.bench import open_bench

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
+from ibpdist.campaign_verify import verify
 from ibpdist.errors import StorageError
 from ibpdist.runs import events
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import drive
 from ibpdist.runs.events import Events
 from ibpdist.runs.history import RunHistory
-from ibpdist.runs.verify import verify
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
+from ibpdist.campaign_verify import verify
 from ibpdist.catalog import SYSTEMS, find
 from ibpdist.errors import UsageError
 from ibpdist.evaluate.posterior import assign
 from ibpdist.runs.events import read
-from ibpdist.runs.verify import verify
 from ibpdist.runs.warm import can_begin
 
 PARTICLE = {"noise": 0.01, "scale": 1.0, "mass": 2.0}

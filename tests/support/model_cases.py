@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 
 from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.sweeps import begun
+from ibpdist.algorithms.looks import begun
 from ibpdist.catalog import SYSTEMS, build
 from ibpdist.data._base import Chunk
 from ibpdist.draws import Draws

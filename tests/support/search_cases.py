@@ -14,10 +14,10 @@ from ibpdist.algorithms.coordinate import Coordinate
 from ibpdist.algorithms.params import ModelParams
 from ibpdist.algorithms.search import Search
 from ibpdist.algorithms.starts import beginnings
-from ibpdist.algorithms.sweeps import sweeps
 from ibpdist.catalog import build
 from ibpdist.data._base import Chunk
 from ibpdist.engine.serial import Serial
+from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
 from ibpdist.structs import pack, unpack
 from tests.support.moves import planted

@@ -1,0 +1,98 @@
+"""The loop of a parallel algorithm. It only steps: stopping, saving and showing progress are
+done by whoever reads the iterator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import Any
+
+from ibpdist.algorithms._base import Params, Steps
+from ibpdist.algorithms.looks import begun
+from ibpdist.algorithms.stopping import Snapshot
+from ibpdist.draws import Draws
+from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine, Part
+from ibpdist.engine.threads import one_thread
+from ibpdist.engine.tree import TreeSum
+
+Looked = Callable[[str, int, int], None]
+"""Called with what is done before the first step, in words, with the chunks that are done and all chunks."""
+
+
+def sweeps(
+    algorithm: Steps,
+    engine: Engine,
+    seed: int,
+    begin: tuple[int, Params] | None = None,
+    like: Params | None = None,
+    looked: Looked | None = None,
+) -> Iterator[Snapshot]:
+    """Steps without end, from the initial parameters or after step `begin`, whose row state is known.
+
+    `like` are parameters of another fit to begin with instead of the algorithm's own. `looked` is told how
+    much of the data was looked at before the first step.
+    """
+    draws = Draws(seed)
+    known, params = begin or (0, initial(algorithm, engine, draws, like, looked))
+    engine.publish(known, params)
+    for step in count(known + 1):
+        began = time.perf_counter()
+        block = sweep(engine, step)
+        with one_thread():
+            params, trace = algorithm.update(params, block.sums, draws.at(step))
+        engine.publish(step, params)
+        yield Snapshot(step, params, trace, time.perf_counter() - began, block.replayed)
+
+
+def initial(
+    algorithm: Steps,
+    engine: Engine,
+    draws: Draws,
+    like: Params | None = None,
+    looked: Looked | None = None,
+) -> Params:
+    """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
+    found = _counted(engine.each(SURVEY), "reading the data", engine.chunks, looked)
+    survey, at = reduced(found), draws.at(0)
+    if like is not None:
+        with one_thread():
+            return algorithm.adopt(like, survey)
+
+    def answer(step: int, question: Any) -> Any:
+        engine.publish(step, question)
+        what = f"looking for a start, pass {-step}"
+        return reduced(_counted(engine.each(LOOK, step), what, engine.chunks, looked))
+
+    return begun(algorithm, survey, at, answer)
+
+
+def _counted(found: Iterable[Part], what: str, chunks: int, looked: Looked | None) -> Iterator[Part]:
+    """The same records; `looked` is told how many of the chunks they stand for."""
+    if looked is None:
+        yield from found
+        return
+    done = 0
+    looked(what, done, chunks)
+    for part in found:
+        yield part
+        done += part.chunks
+        looked(what, done, chunks)
+
+
+def reduced(found: Iterable[Part]) -> Any:
+    """Records of adjoining groups of chunks, combined in the fixed order."""
+    total: TreeSum[object] = TreeSum()
+    for chunks, value in found:
+        total.add(value, chunks)
+    return total.value()
+
+
+def sweep(engine: Engine, step: int) -> Block:
+    """One step of all chunks, reduced in the fixed order."""
+    total: TreeSum[object] = TreeSum()
+    replayed = 0
+    for chunks, block in engine.each(ADVANCE, step):
+        total.add(block.sums, chunks)
+        replayed += block.replayed
+    return Block(total.value(), replayed=replayed)
