@@ -16,7 +16,7 @@ from typing import Any
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from flows.steps import is_served
-from ibpdist.streams import inform
+from ibpdist.base.streams import inform
 
 LISTED = 200
 """Fits in a table; the others are in the summary of the campaign."""

@@ -13,8 +13,8 @@ from flows.ownership import owned
 from flows.report import report_step
 from flows.steps import Where, perform
 from flows.sweep import refuse_failed, sweep_step
-from ibpdist.campaigns import spec_of
-from ibpdist.runs.campaign import fit_folder
+from ibpdist.campaigns.directory import fit_folder
+from ibpdist.campaigns.run import spec_of
 
 
 @flow(name="campaign")

@@ -10,9 +10,9 @@ from prefect import flow
 import ibpdist as ibp
 from flows import artifacts
 from flows.steps import Where, perform, step
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.evaluate import heldout
 from ibpdist.runs import scores
-from ibpdist.spec import FitSpec
 
 MAIN = "variance"
 """The estimate of a score that counts."""

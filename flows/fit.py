@@ -13,11 +13,11 @@ from flows import artifacts
 from flows.ownership import owned
 from flows.progress import stepping
 from flows.steps import Where, given, perform, step
-from ibpdist.catalog import SYSTEMS
-from ibpdist.errors import OutputInUse
+from ibpdist.base.errors import OutputInUse
+from ibpdist.catalog.spec import FitSpec
+from ibpdist.catalog.systems import SYSTEMS
 from ibpdist.report.summary import summary
 from ibpdist.runs.directory import is_run
-from ibpdist.spec import FitSpec
 
 System = Annotated[str, Field(json_schema_extra={"enum": list(SYSTEMS)})]
 Count = Annotated[int, Field(ge=1)]

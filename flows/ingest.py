@@ -10,7 +10,7 @@ from prefect import flow
 import ibpdist as ibp
 from flows import artifacts
 from flows.steps import given, perform, step
-from ibpdist.errors import OutputInUse
+from ibpdist.base.errors import OutputInUse
 
 
 @step("ingest")

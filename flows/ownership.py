@@ -18,8 +18,8 @@ from prefect.client.schemas.sorting import FlowRunSort
 from prefect.context import FlowRunContext
 from prefect.states import Crashed
 
-from ibpdist.errors import OutputInUse
-from ibpdist.runs.lock import Lock, owner
+from ibpdist.base.errors import OutputInUse
+from ibpdist.storage.lock import Lock, owner
 
 FLOWS = ("campaign", "sweep", "fit")
 """Flows with a parameter `run` that they write."""

@@ -14,7 +14,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 
 from flows.artifacts import key
 from flows.steps import is_served
-from ibpdist import progress as lines
+from ibpdist.base import progress as lines
 
 log = logging.getLogger("ibpdist")
 EVERY, LAST = 60.0, 5.0

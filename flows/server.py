@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from prefect.client.orchestration import get_client
 from prefect.logging.handlers import PrefectConsoleHandler
 
-from ibpdist.errors import ClusterLost, UsageError
+from ibpdist.base.errors import ClusterLost, UsageError
 
 _WAY_OUT = "or unset PREFECT_API_URL to run in this process"
 

@@ -14,7 +14,7 @@ from prefect.settings import get_current_settings
 from pydantic import BaseModel, ConfigDict, Field
 
 from flows.server import quiet_console, refuse_unreachable
-from ibpdist.errors import ClusterLost
+from ibpdist.base.errors import ClusterLost
 
 P = ParamSpec("P")
 R = TypeVar("R")

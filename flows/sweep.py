@@ -11,10 +11,10 @@ from flows import artifacts
 from flows.ownership import owned
 from flows.progress import sweeping
 from flows.steps import Where, perform, step
-from ibpdist.campaign_spec import in_words
-from ibpdist.errors import IbpError
+from ibpdist.base.errors import IbpError
+from ibpdist.base.words import counted
+from ibpdist.campaigns.spec import in_words
 from ibpdist.report.campaign import summary
-from ibpdist.words import counted
 
 
 @step("sweep")

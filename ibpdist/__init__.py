@@ -11,26 +11,26 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "SYSTEMS": "ibpdist.catalog",
+    "SYSTEMS": "ibpdist.catalog.systems",
     "append": "ibpdist.data.append",
-    "bounds": "ibpdist",
+    "bounds": "ibpdist.model",
     "choose": "ibpdist.evaluate.choose",
     "evaluate": "ibpdist",
-    "fit": "ibpdist.pipeline",
+    "fit": "ibpdist.runs.fit",
     "ingest": "ibpdist.data.ingest",
-    "open_campaign": "ibpdist.evaluate.campaign",
+    "open_campaign": "ibpdist.campaigns.campaign",
     "open_dataset": "ibpdist.data.store",
     "open_result": "ibpdist.runs.result",
     "posterior": "ibpdist.evaluate",
     "report": "ibpdist",
-    "resume": "ibpdist.pipeline",
-    "sweep": "ibpdist.campaigns",
-    "synthesise": "ibpdist.data.synthetic",
-    "synthetic": "ibpdist.data.synthetic",
+    "resume": "ibpdist.runs.fit",
+    "sweep": "ibpdist.campaigns.run",
+    "synthesise": "ibpdist.evaluate.synthetic",
+    "synthetic": "ibpdist.evaluate.synthetic",
     "transform": "ibpdist.evaluate.transform",
-    "verify": "ibpdist.campaign_verify",
+    "verify": "ibpdist.campaigns.verify",
 }
-_MODULES = (__name__, "ibpdist.evaluate")
+_MODULES = (__name__, "ibpdist.evaluate", "ibpdist.model")
 """Where each name lives; those of `_MODULES` are modules themselves."""
 
 __all__ = ["__version__", *_HOME]

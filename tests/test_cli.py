@@ -19,12 +19,12 @@ import xarray as xr
 from click.testing import CliRunner, Result
 
 import ibpdist
-from ibpdist import errors
-from ibpdist.catalog import STARTS
+from ibpdist.base import errors
+from ibpdist.catalog.spec import FitSpec
+from ibpdist.catalog.systems import STARTS
 from ibpdist.cli import main
 from ibpdist.cli._options import size
 from ibpdist.cli._outcome import Terminated
-from ibpdist.spec import FitSpec
 
 HOME = str(Path(ibpdist.__file__).parents[1])
 START = f"import sys; sys.path.insert(0, {HOME!r}); from ibpdist.cli import main; main()"

@@ -21,7 +21,7 @@ CODE |= {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "flows").r
 TESTS = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "tests").rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in (CODE | TESTS).items()}
 
-STORED = ("ibpdist/data/", "ibpdist/runs/", "ibpdist/evaluate/")
+STORED = tuple(f"ibpdist/{room}/" for room in ("storage", "data", "predict", "runs", "evaluate", "campaigns"))
 HOMES = {
     "dask": ("ibpdist/engine/",),
     "distributed": ("ibpdist/engine/",),
@@ -30,6 +30,11 @@ HOMES = {
     "xarray": STORED,
     "numba": ("ibpdist/kernels/",),
 }
+ROOMS = (
+    "kernels", "base", "storage", "data", "model", "inference", "catalog",
+    "engine", "predict", "runs", "evaluate", "campaigns", "report", "cli",
+)  # fmt: skip
+"""Folders of the package: each imports only from itself and from those before it."""
 PICKLES = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 HEAVY = {*HOMES, "numpy", "scipy", "pandas", "pydantic", "yaml", "rich", "matplotlib", "arviz_stats"}
 
@@ -62,6 +67,53 @@ def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield node.name, length - (text.count("\n") + 1 if text else 0)
 
 
+def rooms_of(tree: ast.AST) -> Iterator[str]:
+    """Folders of the package that a file imports from, also for annotations."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in named if name.startswith("ibpdist."))
+
+
+def rooms_above(room: str, tree: ast.AST) -> set[str]:
+    """Folders after its own that a file imports from."""
+    after = set(ROOMS[ROOMS.index(room) + 1 :])
+    return after & set(rooms_of(tree))
+
+
+INSIDE = {name: tree for name, tree in TREES.items() if name.startswith("ibpdist/") and name.count("/") > 1}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_a_room_imports_only_from_those_before_it(name: str) -> None:
+    assert rooms_above(name.split("/")[1], INSIDE[name]) == set()
+
+
+@pytest.mark.parametrize(
+    ("room", "text", "found"),
+    [
+        ("data", "from ibpdist.runs.result import open_result", {"runs"}),
+        ("data", "def f():\n    import ibpdist.cli.fits", {"cli"}),
+        ("model", "from ibpdist import catalog", {"catalog"}),
+        ("runs", "from ibpdist.base import errors\nfrom ibpdist.runs import result", set()),
+    ],
+)
+def test_an_import_from_above_is_found(room: str, text: str, found: set[str]) -> None:
+    assert rooms_above(room, ast.parse(text)) == found
+
+
+def test_every_folder_of_the_package_is_a_room() -> None:
+    folders = {name.split("/")[1] for name in INSIDE}
+    assert folders == set(ROOMS)
+    assert [name for name in CODE if name.startswith("ibpdist/") and name.count("/") == 1] == [
+        "ibpdist/__init__.py"
+    ]
+
+
 @pytest.mark.parametrize("name", CODE)
 def test_a_library_is_imported_only_where_it_lives(name: str) -> None:
     assert strangers(name, TREES[name]) == set()
@@ -70,11 +122,11 @@ def test_a_library_is_imported_only_where_it_lives(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "found"),
     [
-        ("ibpdist/model.py", "import numba", {"numba"}),
-        ("ibpdist/model.py", "def f():\n    from dask.base import compute", {"dask"}),
+        ("ibpdist/model/model.py", "import numba", {"numba"}),
+        ("ibpdist/model/model.py", "def f():\n    from dask.base import compute", {"dask"}),
         ("ibpdist/engine/dask.py", "from distributed import Client\nimport prefect", {"prefect"}),
         ("ibpdist/runs/result.py", "import xarray as xr, pickle", {"pickle"}),
-        ("ibpdist/pipeline.py", "if TYPE_CHECKING:\n    import xarray", set()),
+        ("ibpdist/runs/fit.py", "if TYPE_CHECKING:\n    import xarray", set()),
         ("flows/fit.py", "import prefect\nimport zarr.storage", {"zarr"}),
     ],
 )
@@ -154,7 +206,7 @@ def test_no_file_names_a_place_of_one_machine() -> None:
     assert {path.name: match[0] for path, text in texts.items() if (match := machine.search(text))} == {}
 
 
-@pytest.mark.parametrize("first", ["ibpdist.evaluate", "ibpdist.evaluate.heldout", "ibpdist.pipeline", "sys"])
+@pytest.mark.parametrize("first", ["ibpdist.evaluate", "ibpdist.evaluate.heldout", "ibpdist.runs.fit", "sys"])
 def test_evaluate_can_be_called_whatever_was_imported_before(first: str) -> None:
     call = "import ibpdist; print(ibpdist.evaluate.__name__, callable(ibpdist.evaluate))"
     lines = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import {first}; {call}"

@@ -11,7 +11,7 @@ import click
 import pytest
 
 import ibpdist
-from ibpdist.catalog import SYSTEMS, settings_of
+from ibpdist.catalog.systems import SYSTEMS, settings_of
 from ibpdist.cli import main
 from ibpdist.evaluate.recovery import recovery
 
@@ -65,7 +65,11 @@ def test_the_readme_shows_most_commands() -> None:
 def test_what_it_names_exists() -> None:
     package, root = Path(ibpdist.__file__).parent, Path(__file__).parents[1]
     named = set(re.findall(r"\b((?:ibpdist|tests)/[\w/.-]*\w/?)", README)) | {"requirements.lock", ".ci/run"}
-    assert {"ibpdist/mathematics/README.md", "ibpdist/catalog.py", "tests/benchmarks/passes.py"} <= named
+    assert {
+        "ibpdist/mathematics/README.md",
+        "ibpdist/catalog/systems.py",
+        "tests/benchmarks/passes.py",
+    } <= named
     for name in named:
         inside = name.startswith("ibpdist/")
         assert (package / name.removeprefix("ibpdist/") if inside else root / name).exists(), name
@@ -74,7 +78,7 @@ def test_what_it_names_exists() -> None:
 def test_the_folders_it_explains_hold_something() -> None:
     package, root = Path(ibpdist.__file__).parent, Path(__file__).parents[1]
     folders = [name for row in table("where | what") for name in re.findall(r"[\w/]+/", row[0])]
-    assert {"ibpdist/data/", "weights/", "tests/"} <= set(folders)
+    assert {"ibpdist/data/", "ibpdist/model/weights/", "tests/"} <= set(folders)
     for name in folders:
         inside = (package / name.removeprefix("ibpdist/")).is_dir()
         home = package / name.removeprefix("ibpdist/") if inside else root / name

@@ -4,9 +4,9 @@ import ast
 import re
 from pathlib import Path
 
-from ibpdist.campaign_spec import CampaignSpec
-from ibpdist.evaluate.campaign import Campaign
-from ibpdist.runs import table
+from ibpdist.campaigns import summary as table
+from ibpdist.campaigns.campaign import Campaign
+from ibpdist.campaigns.spec import CampaignSpec
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ibpdist as ibp
-from ibpdist.catalog import SYSTEMS
+from ibpdist.catalog.systems import SYSTEMS
 from tests.support import report_fits
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")

@@ -1,7 +1,7 @@
 """The command line: parse, call the library, print.
 
 Libraries are imported inside the commands, so that `ibpdist --help` answers at once. Every
-failure is one line on standard error and an exit code of its own (`ibpdist.errors`); only a
+failure is one line on standard error and an exit code of its own (`ibpdist.base.errors`); only a
 bug shows a traceback.
 """
 

@@ -10,10 +10,10 @@ def of_system(
     system: str, K: int | str, steps: int | None, rtol: float | None = None, fits: int = 1
 ) -> dict[str, Any]:
     """Options of `stepping` for so many fits of a system, one after the other."""
-    from ibpdist.catalog import find
-    from ibpdist.pipeline import PLANNED
-    from ibpdist.spec import FitSpec
-    from ibpdist.timeleft import stopping
+    from ibpdist.base.timeleft import stopping
+    from ibpdist.catalog.spec import FitSpec
+    from ibpdist.catalog.systems import find
+    from ibpdist.runs.fit import PLANNED
 
     default = FitSpec.model_fields
     limit = default["steps"].default if steps is None else steps
@@ -26,10 +26,10 @@ def of_system(
 def of_run(run: Path) -> dict[str, Any]:
     """The same of a run that goes on: of those of its starts that are not complete. Nothing is known of a run
     that cannot be read, and whoever opens it says why."""
-    from ibpdist.errors import IbpError
+    from ibpdist.base.errors import IbpError
+    from ibpdist.catalog.spec import FitSpec
     from ibpdist.runs.restarts import folder
     from ibpdist.runs.result import is_complete
-    from ibpdist.spec import FitSpec
 
     try:
         spec = FitSpec.read(run / "spec.yaml")

@@ -111,13 +111,13 @@ def given(**options: Any) -> dict[str, Any]:
 
 def number_or_word(ctx: click.Context, option: click.Parameter, text: str | None) -> object:
     """The value of an option as YAML would read it."""
-    from ibpdist.spec import scalar
+    from ibpdist.catalog.spec import scalar
 
     return None if text is None else scalar(text)
 
 
 def _parse(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
-    from ibpdist.spec import scalar
+    from ibpdist.catalog.spec import scalar
 
     made: dict[str, Any] = {}
     for text in values:

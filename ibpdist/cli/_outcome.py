@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import click
 
-from ibpdist.errors import BUG, INTERRUPTED, OK, TERMINATED, IbpError, StorageError, UsageError
-from ibpdist.streams import ReaderGone, guarded
+from ibpdist.base.errors import BUG, INTERRUPTED, OK, TERMINATED, IbpError, StorageError, UsageError
+from ibpdist.base.streams import ReaderGone, guarded
 
 _STORAGE = {
     errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EFBIG,

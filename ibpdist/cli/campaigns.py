@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
+from ibpdist.base.errors import OK, STEP_LIMIT
+from ibpdist.base.progress import sweeping
+from ibpdist.base.streams import inform
+from ibpdist.base.words import command, counted
 from ibpdist.cli._options import PATH, given, memory, talk, where
-from ibpdist.errors import OK, STEP_LIMIT
-from ibpdist.progress import sweeping
-from ibpdist.streams import inform
-from ibpdist.words import command, counted
 
 
 @click.command()
@@ -32,14 +32,14 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
     with a larger grid computes what is new.
     """
     if estimate:
-        from ibpdist.campaign_estimate import estimate as estimate_
+        from ibpdist.campaigns.estimate import estimate as estimate_
 
         click.echo(estimate_(campaign, run, **given(**options)))
         return OK
-    from ibpdist.runs.lock import refuse_held
+    from ibpdist.storage.lock import refuse_held
 
     refuse_held(run / "lock")
-    from ibpdist.campaigns import sweep as sweep_
+    from ibpdist.campaigns.run import sweep as sweep_
     from ibpdist.report.campaign import summary
 
     with _resumable(campaign, run), sweeping("sweep", quiet=quiet, verbose=verbose) as progress:
@@ -52,7 +52,7 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
 
 def _code(campaign: Any) -> int:
     """That of the first fit that failed; else whether the default limit of steps cut one short."""
-    from ibpdist.campaign_spec import in_words
+    from ibpdist.campaigns.spec import in_words
 
     if not campaign.failed:
         return STEP_LIMIT if campaign.cut_short else OK

@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from ibpdist.base.progress import stepping
+from ibpdist.base.words import command
 from ibpdist.cli._forecast import of_system
 from ibpdist.cli._options import COUNT, PATH, SEED, given, memory, settings, talk, where
-from ibpdist.progress import stepping
-from ibpdist.words import command
 
 SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 

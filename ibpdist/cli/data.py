@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from ibpdist.base.progress import counting
+from ibpdist.base.streams import inform
+from ibpdist.base.words import counted
 from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk
-from ibpdist.progress import counting
-from ibpdist.streams import inform
-from ibpdist.words import counted
 
 VARIANCE = click.FloatRange(min=0, min_open=True)
 
@@ -37,7 +37,7 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     KIND is linear-gaussian, factor-analysis or images; STORE is the dataset to write. The
     truth is kept in the store.
     """
-    from ibpdist.data.synthetic import synthesise
+    from ibpdist.evaluate.synthetic import synthesise
 
     with counting("synth", quiet=quiet) as progress:
         synthesise(kind, store, progress=progress, **given(**options))

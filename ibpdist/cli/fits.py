@@ -9,6 +9,10 @@ from typing import Any
 
 import click
 
+from ibpdist.base.errors import OK, STEP_LIMIT
+from ibpdist.base.progress import stepping, sweeping
+from ibpdist.base.streams import inform
+from ibpdist.base.words import command
 from ibpdist.cli._forecast import of_run, of_system
 from ibpdist.cli._options import (
     COUNT,
@@ -24,10 +28,6 @@ from ibpdist.cli._options import (
     where,
 )
 from ibpdist.cli.campaigns import sweep
-from ibpdist.errors import OK, STEP_LIMIT
-from ibpdist.progress import stepping, sweeping
-from ibpdist.streams import inform
-from ibpdist.words import command
 
 
 @click.command()
@@ -82,12 +82,12 @@ def fit(
     """
     settings = _begun(settings, begin, options["start"])
     if estimate:
-        from ibpdist.pipeline import estimate as estimate_
+        from ibpdist.runs.fit import estimate as estimate_
 
         asked = {name: value for name, value in options.items() if name not in ("start", "overwrite")}
         click.echo(estimate_(store, **given(**asked), **settings))
         return OK
-    from ibpdist.pipeline import fit as fit_
+    from ibpdist.runs.fit import fit as fit_
 
     kind, limit, starts = options["system"], options["steps"], options["restarts"] or 1
     known = of_system(kind, options["K"], limit, options["rtol"], starts)
@@ -108,12 +108,12 @@ def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **optio
     The result has the bits of a fit that was not interrupted. A RUN that is complete is left
     as it is.
     """
-    from ibpdist.runs.campaign import is_campaign
+    from ibpdist.campaigns.directory import is_campaign
 
     if is_campaign(run):
         again = {"campaign": run / "campaign.yaml", "run": run, "quiet": quiet, "verbose": verbose}
         return int(ctx.invoke(sweep, estimate=False, **again, **options))
-    from ibpdist.pipeline import resume as resume_
+    from ibpdist.runs.fit import resume as resume_
 
     with _resumable(run), stepping("resume", quiet=quiet, verbose=verbose, **of_run(run)) as progress:
         result = resume_(run, progress=progress, **given(**options))
@@ -131,7 +131,7 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
     Images with four planted shapes are made and stored; a small campaign fits them on a local
     cluster; the best fit is scored on new images, drawn, and reported on a page of HTML.
     """
-    from ibpdist.demo import demo as demo_
+    from ibpdist.cli.example import demo as demo_
 
     def say(line: str) -> None:
         if not quiet:
@@ -150,7 +150,7 @@ def _begun(settings: dict[str, Any], begin: str | None, run: Path | None) -> dic
         return made
     if run is not None:
         raise click.UsageError("--start and --from exclude each other: a fit begins in one way")
-    from ibpdist.catalog import STARTS
+    from ibpdist.catalog.systems import STARTS
 
     if made["start"] not in STARTS:
         raise click.BadParameter(f"{made['start']!r}: expected {', '.join(STARTS)}", param_hint="'--start'")
@@ -169,15 +169,15 @@ def _finish(run: Path, result: Any, quiet: bool) -> int:
 
 def _cut_short(facts: Mapping[str, Any]) -> bool:
     """Whether a fit that could have converged met the limit that nobody chose."""
-    from ibpdist.catalog import find
-    from ibpdist.rules import Rule
+    from ibpdist.base.rules import Rule
+    from ibpdist.catalog.systems import find
 
     can_converge = find(facts["system"]).rules.z is not Rule.DRAW
     return bool(facts["stop"] == "step limit" and facts["steps"] == _default_steps() and can_converge)
 
 
 def _default_steps() -> int:
-    from ibpdist.spec import FitSpec
+    from ibpdist.catalog.spec import FitSpec
 
     return int(FitSpec.model_fields["steps"].default)
 

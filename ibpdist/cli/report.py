@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from ibpdist.base.streams import inform
 from ibpdist.cli._options import PATH, overwrite
-from ibpdist.streams import inform
 
 
 def _size(ctx: click.Context, option: click.Parameter, text: str | None) -> tuple[int, int] | None:

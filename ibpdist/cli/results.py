@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from ibpdist.base.errors import OK, StorageError
+from ibpdist.base.progress import counting
+from ibpdist.base.streams import inform
 from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk, threads
-from ibpdist.errors import OK, StorageError
-from ibpdist.progress import counting
-from ibpdist.streams import inform
 
 
 @click.command()
@@ -22,10 +22,10 @@ def show(run: Path) -> None:
     them, what the moves gained, the noise, the held-out score, and why it stopped. Of a campaign
     its best fit, and the best of the restarts of each kind of fit.
     """
-    from ibpdist.runs.campaign import is_campaign
+    from ibpdist.campaigns.directory import is_campaign
 
     if is_campaign(run):
-        from ibpdist.evaluate.campaign import open_campaign
+        from ibpdist.campaigns.campaign import open_campaign
         from ibpdist.report import campaign
 
         click.echo(campaign.summary(open_campaign(run)))
@@ -99,7 +99,7 @@ def export(run: Path, directory: Path, overwrite: bool, quiet: bool, verbose: bo
 
 def _fit_of(run: Path) -> Path:
     """A campaign stands for its best fit."""
-    from ibpdist.evaluate.campaign import run_of
+    from ibpdist.campaigns.campaign import run_of
 
     found = run_of(run)
     if found != run:
@@ -111,7 +111,7 @@ def _fit_of(run: Path) -> Path:
 @click.argument("path", metavar="RUN-or-STORE", type=PATH)
 def verify(path: Path) -> int:
     """Check every stored byte of a run or dataset."""
-    from ibpdist.campaign_verify import verify as verify_
+    from ibpdist.campaigns.verify import verify as verify_
 
     problems = verify_(path)
     for problem in problems:

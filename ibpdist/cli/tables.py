@@ -10,7 +10,7 @@ from ibpdist.cli._options import COUNT
 @click.command()
 def systems() -> None:
     """List the systems that can be fitted."""
-    from ibpdist.catalog import SYSTEMS
+    from ibpdist.catalog.systems import SYSTEMS
 
     rows = [
         ("system", "prior", "weights", "observation", ""),
@@ -39,7 +39,7 @@ def bound(rows: int, mass: float, error: float | None, truncation: int | None) -
     An infinite prior is cut off at K features. Prints bounds on the probability that any row
     has a feature beyond K, side by side, each with the smallest K for the wanted error.
     """
-    from ibpdist.bounds import render, table
+    from ibpdist.model.bounds import render, table
 
     if error is None and truncation is None:
         error = 0.01

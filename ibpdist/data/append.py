@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data import files
+from ibpdist.base.errors import InputError
 from ibpdist.data.check import checked
 from ibpdist.data.finish import Outline
 from ibpdist.data.labels import Labels, as_labels
@@ -26,7 +26,7 @@ from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.data.summary import summary_of
 from ibpdist.data.transform import transform_of
 from ibpdist.data.writer import StoreWriter
-from ibpdist.errors import InputError
+from ibpdist.storage import files
 
 _OWN = {
     "schema",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.errors import UsageError
 from ibpdist.data import layout
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.check import checked, result_dtype
@@ -19,7 +20,6 @@ from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.summary import empty_summary
 from ibpdist.data.urls import refuse_urls
 from ibpdist.data.warn import warnings_of
-from ibpdist.errors import UsageError
 
 
 class ArrayData:

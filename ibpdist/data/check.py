@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.errors import InputError, UsageError
+from ibpdist.base.errors import InputError, UsageError
 
 EXACT = 2**53
 # Squares of larger values overflow in float32 inside a product; in float64 their fourth powers do,

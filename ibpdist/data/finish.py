@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ibpdist.data import files, layout, manifest, zarrs
-from ibpdist.data.codec import zarr_codecs
+from ibpdist.base.errors import UsageError
+from ibpdist.data import layout, manifest
 from ibpdist.data.labels import Labels, create_labels, extend, safe_names
-from ibpdist.errors import UsageError
+from ibpdist.storage import files, zarrs
+from ibpdist.storage.codec import zarr_codecs
 
 if TYPE_CHECKING:
     from ibpdist.data.writer import StoreWriter

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ibpdist.data import files
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.check import checked, result_dtype
 from ibpdist.data.finish import SCRATCH, Outline
 from ibpdist.data.outputs import refuse_place
@@ -20,7 +20,7 @@ from ibpdist.data.summary import empty_summary
 from ibpdist.data.transform import Transform, fitted
 from ibpdist.data.warn import warnings_of
 from ibpdist.data.writer import StoreWriter, outlined, reserved
-from ibpdist.errors import InputError, UsageError
+from ibpdist.storage import files
 
 Count = Callable[[int, int | None], None]
 

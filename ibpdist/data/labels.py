@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data.codec import zarr_codecs
-from ibpdist.errors import InputError
+from ibpdist.base.errors import InputError
+from ibpdist.storage.codec import zarr_codecs
 
 Labels = NDArray[Any]
 _WIDE = {"b": np.dtype(bool), "i": np.dtype("<i8"), "u": np.dtype("<u8"), "f": np.dtype("<f8")}

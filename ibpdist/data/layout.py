@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.errors import InputError, UsageError
+from ibpdist.base.errors import InputError, UsageError
 
 SCHEMA = "ibpdist.dataset/2"
 READ = ("ibpdist.dataset/1", SCHEMA)

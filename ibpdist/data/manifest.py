@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ibpdist.data import zarrs
+from ibpdist.base.errors import StorageError
 from ibpdist.data.check import LIMITS
 from ibpdist.data.layout import READ, SCHEMA
-from ibpdist.errors import StorageError
+from ibpdist.storage import zarrs
 
 NAME = "x/manifest.json"
 LIMIT_BYTES = 256 << 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ibpdist.base.errors import UsageError
 from ibpdist.data.sources.zarr import is_zarr
 from ibpdist.data.urls import refuse_urls
-from ibpdist.errors import UsageError
 
 
 def refuse_place(target: str | Path, *inputs: object) -> None:

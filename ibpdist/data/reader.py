@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data import codec
-from ibpdist.errors import StorageError
+from ibpdist.base.errors import StorageError
+from ibpdist.storage import codec
 
 
 class ChunkReader(Protocol):

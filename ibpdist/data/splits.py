@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.errors import UsageError
+from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk, Labels, Source
-from ibpdist.draws import Draws
-from ibpdist.errors import UsageError
 
 Mask = NDArray[np.bool_]
 _TILE_CELLS = 1 << 18

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data import files, layout, zarrs
+from ibpdist.base.errors import IbpError, StorageError
+from ibpdist.data import layout
 from ibpdist.data._base import Chunk
 from ibpdist.data.labels import Labels, read_labels
 from ibpdist.data.manifest import Manifest, load
@@ -24,7 +25,7 @@ from ibpdist.data.reader import damaged, reader_for
 from ibpdist.data.summary import FIELDS
 from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import StoreWriter, create
-from ibpdist.errors import IbpError, StorageError
+from ibpdist.storage import files, zarrs
 
 __all__ = ["Dataset", "StoreWriter", "create", "open_dataset"]
 

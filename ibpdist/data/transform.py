@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.errors import InputError
+from ibpdist.base.errors import InputError
 
 if TYPE_CHECKING:
     from ibpdist.data.store import Dataset

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):/+")
 """A scheme and its slashes; a `Path` keeps one of the two."""

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ibpdist.data import files, layout, manifest
+from ibpdist.base.errors import StorageError
+from ibpdist.data import layout, manifest
 from ibpdist.data.store import Dataset, file_problem, open_dataset
-from ibpdist.errors import StorageError
+from ibpdist.storage import files
 
 
 def verify_dataset(path: str | Path) -> list[str]:

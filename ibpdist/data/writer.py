@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ibpdist.data import codec, files, layout, zarrs
+from ibpdist.base.errors import InputError, UsageError
+from ibpdist.data import layout
 from ibpdist.data.check import checked, refuse_shape, result_dtype
 from ibpdist.data.finish import Outline, complete
 from ibpdist.data.labels import RESERVED, Labels, RowLabels, as_labels, joined
 from ibpdist.data.manifest import NAME, ChunkEntry
 from ibpdist.data.summary import ColumnSummary, empty_summary
-from ibpdist.errors import InputError, UsageError
+from ibpdist.storage import codec, files, zarrs
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from ibpdist.algorithms._base import Local, Params
+from ibpdist.inference._base import Local, Params
 
 Scalar = str | int | float
 SURVEY = "ibpdist.engine.work:survey"

@@ -23,14 +23,14 @@ from distributed import Client, LocalCluster
 from distributed.comm.core import connect
 from distributed.core import send_recv
 
+from ibpdist.base.errors import ClusterLost, StorageError, UsageError
+from ibpdist.base.threads import kernels
+from ibpdist.base.words import command
 from ibpdist.engine import remote
 from ibpdist.engine.dask import DaskEngine
 from ibpdist.engine.memory import Plan
-from ibpdist.engine.threads import kernels
 from ibpdist.engine.tls import security
 from ibpdist.engine.watch import Patience, Watch
-from ibpdist.errors import ClusterLost, StorageError, UsageError
-from ibpdist.words import command
 
 log = logging.getLogger("ibpdist")
 _local_cluster: Any = LocalCluster  # neither class has types for all that is used here

@@ -18,15 +18,15 @@ import distributed
 from distributed import CancelledError, KilledWorker
 from distributed.scheduler import NoValidWorkerError, NoWorkerError
 
-from ibpdist.algorithms._base import Params
+from ibpdist.base.errors import ClusterLost
+from ibpdist.base.words import command
 from ibpdist.engine._base import ADVANCE, Block, Part, Scalar, groups
+from ibpdist.engine.history import RunHistory
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.owners import Owners, refit, width_for
 from ibpdist.engine.remote import call, forget
 from ibpdist.engine.watch import Watch
-from ibpdist.errors import ClusterLost
-from ibpdist.runs.history import RunHistory
-from ibpdist.words import command
+from ibpdist.inference._base import Params
 
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ibpdist.algorithms._base import Local, Parallel, Params
+from ibpdist.base.errors import IbpError
+from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk, Source
 from ibpdist.engine._base import Engine, Part, Scalar
 from ibpdist.engine.serial import function
 from ibpdist.engine.work import Workbench
-from ibpdist.errors import IbpError
-from ibpdist.observations._base import RowState
-from ibpdist.structs import replace
+from ibpdist.inference._base import Local, Parallel, Params
+from ibpdist.model.observations._base import RowState
 
 OF_MEMBER = "ibpdist.engine.members:of_member"
 OF_CHAIN = "ibpdist.engine.members:of_chain"

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.algorithms._base import Local
+from ibpdist.base.structs import Array, pack, unpack
 from ibpdist.data._base import Chunk, Source
-from ibpdist.data.codec import crc32c
-from ibpdist.runs import records
-from ibpdist.structs import Array, pack, unpack
+from ibpdist.inference._base import Local
+from ibpdist.storage import records
+from ibpdist.storage.codec import crc32c
 
 ALIGNED = 16
 Bytes = NDArray[np.uint8]

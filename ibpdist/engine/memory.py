@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ibpdist.base.errors import UsageError
+from ibpdist.base.words import size
 from ibpdist.data._base import Source
-from ibpdist.errors import UsageError
-from ibpdist.words import size
 
 BASE = 256 << 20
 CHUNKS = 3

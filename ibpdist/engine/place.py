@@ -11,9 +11,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ibpdist.base.errors import UsageError
 from ibpdist.data._base import Source
 from ibpdist.engine.memory import Plan, available, plan
-from ibpdist.errors import UsageError
 
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster

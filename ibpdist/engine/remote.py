@@ -8,11 +8,11 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+from ibpdist.base.threads import kernels
 from ibpdist.engine._base import Scalar
+from ibpdist.engine.provenance import versions
 from ibpdist.engine.serial import function
-from ibpdist.engine.threads import kernels
 from ibpdist.engine.work import Workbench
-from ibpdist.runs.provenance import versions
 
 MALLOC = {
     "MALLOC_TRIM_THRESHOLD_": "268435456",

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from ibpdist.algorithms._base import Local, Params
 from ibpdist.engine._base import LOOK, SURVEY, Part, Scalar, groups
 from ibpdist.engine.work import Workbench
+from ibpdist.inference._base import Local, Params
 
 WIDTH = 16
 """Chunks of a group; bounds what is held at once when row state is saved."""

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
 
-from ibpdist.algorithms._base import Params, Steps
-from ibpdist.algorithms.looks import begun
-from ibpdist.algorithms.stopping import Snapshot
-from ibpdist.draws import Draws
+from ibpdist.base.randomness import Draws
+from ibpdist.base.threads import one_thread
 from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine, Part
-from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
+from ibpdist.inference._base import Params, Steps
+from ibpdist.inference.starts.looks import begun
+from ibpdist.inference.stopping import Snapshot
 
 Looked = Callable[[str, int, int], None]
 """Called with what is done before the first step, in words, with the chunks that are done and all chunks."""

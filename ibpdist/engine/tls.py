@@ -7,7 +7,7 @@ from typing import Any
 
 from distributed.security import Security
 
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
 
 NAMES = {"tls_ca_file": "ca-file", "tls_client_cert": "client.cert", "tls_client_key": "client.key"}
 """What Dask calls a file, and its key under `distributed.comm.tls`."""

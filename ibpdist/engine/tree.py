@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from ibpdist.structs import combine
+from ibpdist.base.structs import combine
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ibpdist.errors import ClusterLost
+from ibpdist.base.errors import ClusterLost
 
 Clock = Callable[[], float]
 Identity = dict[str, Any]

@@ -10,14 +10,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from ibpdist.algorithms._base import Local, Params, Steps
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import arrays_of
+from ibpdist.base.threads import one_thread
 from ibpdist.data._base import Chunk, Source
-from ibpdist.draws import Draws
 from ibpdist.engine._base import Block, History
 from ibpdist.engine.memo import InMemory, Memo, PinnedData
-from ibpdist.engine.threads import one_thread
 from ibpdist.engine.tree import TreeSum
-from ibpdist.structs import arrays_of
+from ibpdist.inference._base import Local, Params, Steps
 
 KEPT_PARAMS = 32
 BATCH = 4 << 20

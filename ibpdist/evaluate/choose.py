@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ibpdist.base.errors import UsageError
+from ibpdist.base.progress import Stage, after
 from ibpdist.data.arrays import as_source
 from ibpdist.data.splits import HeldRows, describe
-from ibpdist.errors import UsageError
 from ibpdist.evaluate.heldout import evaluate
-from ibpdist.pipeline import fit
-from ibpdist.progress import Stage, after
+from ibpdist.runs.fit import fit
 
 SYSTEMS = ("fa-vi-infinite", "fa-vi-dense")
 """Features that some rows have, and features that all rows have."""

@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ibpdist import catalog
+from ibpdist.catalog import systems
 from ibpdist.evaluate.recovery import MATCHED, compare
 
 Array = NDArray[Any]
@@ -33,7 +33,7 @@ def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
     """
     theirs = _active(restarts[reference])
     first = restarts[reference]["params"].to_dataset()
-    free = catalog.find(str(restarts[reference].attrs["system"])).weights == "normal"
+    free = systems.find(str(restarts[reference].attrs["system"])).weights == "normal"
     rows = [_assigned(found, first["mean"].values[theirs], free) for found in restarts.values()]
     dims = {"mean": ("restart", "feature", "column")}
     held = {

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from ibpdist import catalog
+from ibpdist.base.errors import InputError, UsageError
+from ibpdist.catalog import systems
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.labels import as_labels
 from ibpdist.data.store import Dataset
 from ibpdist.data.urls import refuse_urls
-from ibpdist.errors import InputError, UsageError
-from ibpdist.evaluate.averaged import predictors
-from ibpdist.evaluate.predict import Predictor, predictor
-from ibpdist.evaluate.units import in_units_of
+from ibpdist.predict.averaged import predictors
+from ibpdist.predict.predict import Predictor, predictor
+from ibpdist.predict.units import in_units_of
 
 if TYPE_CHECKING:
-    from ibpdist.spec import FitSpec
+    from ibpdist.catalog.spec import FitSpec
 
 Run = str | Path | xr.DataTree
 """A run directory, its result.zarr, or a result in memory."""
@@ -35,14 +35,14 @@ def result_of(run: Run) -> xr.DataTree:
 
 def spec_of(result: xr.DataTree) -> FitSpec:
     """The spec that a result says it comes from."""
-    from ibpdist.spec import FitSpec
+    from ibpdist.catalog.spec import FitSpec
 
     return FitSpec.parse(str(result.attrs["spec"]))
 
 
 def predictor_of(result: xr.DataTree) -> Predictor:
     """The predictor of a fitted Gaussian model."""
-    system = catalog.find(str(result.attrs["system"]))
+    system = systems.find(str(result.attrs["system"]))
     if system.observation not in ("gaussian", "gaussian_joint"):
         raise UsageError(f"{system.name}: rows of {system.observation} observations cannot be scored yet")
     groups = (result[name] for name in ("params", "internals") if name in result.children)
@@ -54,7 +54,7 @@ def predictors_of(result: xr.DataTree) -> list[Predictor]:
     """The predictor of a fit, or those of the draws of a sampler."""
     if "draws" not in result.children:
         return [predictor_of(result)]
-    return predictors(result, catalog.find(str(result.attrs["system"])).weights)
+    return predictors(result, systems.find(str(result.attrs["system"])).weights)
 
 
 def rows_for(result: xr.DataTree, data: object) -> Source:

@@ -16,22 +16,22 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from ibpdist.base.errors import InputError, UsageError
+from ibpdist.base.progress import Count
+from ibpdist.base.words import counted
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data.store import Dataset, open_dataset
-from ibpdist.data.synthetic import stored
-from ibpdist.errors import InputError, UsageError
-from ibpdist.evaluate.averaged import Averaged, Scores, Tick, silent
-from ibpdist.evaluate.chunks import Shares, over_chunks, threads_for
-from ibpdist.evaluate.estimates import adjoining
-from ibpdist.evaluate.exact import enumerable, exact
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
-from ibpdist.evaluate.predict import Predictor, predictor
-from ibpdist.evaluate.rownoise import EVEN, UNEVEN, RowNoise
-from ibpdist.evaluate.sampled import Sampled, Sampling, sampled, together
-from ibpdist.evaluate.sequential import closed, everywhere, sequential
-from ibpdist.progress import Count
+from ibpdist.evaluate.synthetic import stored
+from ibpdist.predict.averaged import Averaged, Scores, Tick, silent
+from ibpdist.predict.chunks import Shares, over_chunks, threads_for
+from ibpdist.predict.estimates import adjoining
+from ibpdist.predict.exact import enumerable, exact
+from ibpdist.predict.predict import Predictor, predictor
+from ibpdist.predict.rownoise import EVEN, UNEVEN, RowNoise
+from ibpdist.predict.sampled import Sampled, Sampling, sampled, together
+from ibpdist.predict.sequential import closed, everywhere, sequential
 from ibpdist.runs import scores
-from ibpdist.words import counted
 
 ESTIMATES = ("plug_in", "variance")
 """Taking the mean of the dictionary for the dictionary, and with its variance under q."""

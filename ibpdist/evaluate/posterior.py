@@ -19,7 +19,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
 from ibpdist.evaluate.fitted import Run, result_of
 
 Float = NDArray[np.float64]
@@ -234,6 +234,6 @@ def _draws(result: xr.DataTree, rows: bool = False) -> xr.Dataset:
 
 
 def _signed(result: xr.DataTree) -> bool:
-    from ibpdist import catalog
+    from ibpdist.catalog import systems
 
-    return catalog.find(str(result.attrs["system"])).weights == "normal"
+    return systems.find(str(result.attrs["system"])).weights == "normal"

@@ -14,11 +14,11 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from ibpdist import catalog
+from ibpdist.base.errors import InputError, UsageError
+from ibpdist.catalog import systems
 from ibpdist.data.store import Dataset, open_dataset
-from ibpdist.data.synthetic import stored
-from ibpdist.errors import InputError, UsageError
 from ibpdist.evaluate.fitted import Run, result_of
+from ibpdist.evaluate.synthetic import stored
 
 Matrix = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def recovery(run: Run, truth: Dataset | xr.Dataset | str) -> xr.Dataset:
     result = result_of(run)
     params = result["params"].to_dataset()
     active = np.flatnonzero(params["active"].values)
-    free = catalog.find(str(result.attrs["system"])).weights == "normal"
+    free = systems.find(str(result.attrs["system"])).weights == "normal"
     made = compare(params["mean"].values[active], planted_dictionary(truth), free=free)
     return made.assign(match=("feature", np.where(made.match >= 0, active[made.match], -1)))
 

@@ -17,21 +17,21 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist import catalog
-from ibpdist.algorithms._base import Named
-from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.params import ModelParams
-from ibpdist.data import files, zarrs
+from ibpdist.base.progress import Count
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import replace
+from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Labels, Source
-from ibpdist.data.codec import zarr_codecs
 from ibpdist.data.labels import RowLabels
 from ibpdist.data.outputs import refuse_place
-from ibpdist.draws import Draws
-from ibpdist.evaluate.chunks import over_chunks, threads_for
 from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
-from ibpdist.observations._base import RowState
-from ibpdist.progress import Count
-from ibpdist.structs import replace
+from ibpdist.inference._base import Named
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.model.observations._base import RowState
+from ibpdist.predict.chunks import over_chunks, threads_for
+from ibpdist.storage import files, zarrs
+from ibpdist.storage.codec import zarr_codecs
 
 TOLERANCE = 1e-5
 LIMIT = 500
@@ -127,8 +127,8 @@ def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference
     from ibpdist.runs.layout import state_of
 
     spec = spec_of(result)
-    built = catalog.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
-    in_turn = catalog.find(spec.system).in_turn
+    built = systems.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
+    in_turn = systems.find(spec.system).in_turn
     algorithm = Coordinate(built.model, 1, _INNER) if in_turn else built.plain()
     return Inference(algorithm, state_of(result), spec.seed, tolerance)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ibpdist import catalog
-from ibpdist.campaign_spec import in_words
-from ibpdist.words import counted, duration
+from ibpdist.base.words import counted, duration
+from ibpdist.campaigns.spec import in_words
+from ibpdist.catalog import systems
 
 
 def summary(campaign: Any) -> str:
@@ -38,7 +38,7 @@ def _again(campaign: Any, best: Any) -> Iterator[str]:
     """How many features of a fit other restarts of its kind have, and how alike those are."""
     kind = {name: value for name, value in best.labels.items() if name != "restart"}
     restarts = campaign.restarts(**kind)
-    if len(restarts) > 1 and not catalog.find(best.spec.system).sampler:
+    if len(restarts) > 1 and not systems.find(best.spec.system).sampler:
         found = campaign.stability(**kind)
         often = f"{int(found['stable'].sum())} of {counted(found.sizes['feature'], 'feature')} found again"
         others = counted(found.sizes["restart"], "other restart")

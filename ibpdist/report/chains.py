@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ibpdist import catalog
-from ibpdist.evaluate import diagnostics, posterior
+from ibpdist.catalog import systems
+from ibpdist.evaluate import posterior
+from ibpdist.runs import diagnostics
 
 LISTED = 20
 """Features that are listed one by one."""
@@ -74,7 +75,7 @@ def features(result: Any) -> Iterator[str]:
 def began(result: Any) -> str:
     """K; of a sampler without a limit it is where the chains began."""
     size = f"K = {result.attrs['truncation']}"
-    if catalog.find(str(result.attrs["system"])).prior != "buffet":
+    if systems.find(str(result.attrs["system"])).prior != "buffet":
         return size
     empty = "start: empty" in str(result.attrs.get("spec", ""))
     return "begun without a feature" if empty else f"begun with {size}"
@@ -91,7 +92,7 @@ def remarks(result: Any) -> Iterator[str]:
 
 def _may_grow(result: Any) -> bool:
     """Whether the number of features has no limit, so that it should change from draw to draw."""
-    return catalog.find(str(result.attrs["system"])).prior == "buffet"
+    return systems.find(str(result.attrs["system"])).prior == "buffet"
 
 
 def facts(result: Any) -> Iterator[tuple[str, str]]:

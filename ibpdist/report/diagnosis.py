@@ -14,7 +14,7 @@ ROUND_OFF = 1e-9
 
 
 def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
-    """Sentences about a diagnosis (an xarray Dataset as `ibpdist.evaluate.diagnosis` makes it).
+    """Sentences about a diagnosis (an xarray Dataset as `ibpdist.runs.diagnosis` makes it).
 
     `weighted`: features have weights.
     """

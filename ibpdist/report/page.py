@@ -27,7 +27,7 @@ def report(
     have no labels is taken for an image.
     overwrite: replace a file that is no page of a report; a page is replaced without it.
     """
-    from ibpdist.runs.records import replace_file
+    from ibpdist.storage.records import replace_file
 
     path = place(Path(run), None if output is None else Path(output), overwrite)
     replace_file(path, [page(read(Path(run), image)).encode("utf-8")])
@@ -36,7 +36,7 @@ def report(
 
 def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
     """The facts of a run, or of a campaign and its best fit."""
-    from ibpdist.runs.campaign import is_campaign
+    from ibpdist.campaigns.directory import is_campaign
     from ibpdist.runs.result import open_result
 
     if is_campaign(run):
@@ -52,7 +52,7 @@ def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
 
 def _stability(campaign: Any, fit: Any) -> Any:
     """Of the features of a fit over the finished restarts of its kind; None with fewer than two."""
-    from ibpdist.evaluate.campaign import kind_of
+    from ibpdist.campaigns.campaign import kind_of
 
     kind = kind_of(fit)
     return None if len(campaign.restarts(**kind)) < 2 else campaign.stability(**kind)
@@ -114,7 +114,7 @@ def _foot(facts: Facts) -> Html:
 
 def _logs(run: Path) -> list[list[Any]]:
     """Events of each start."""
-    from ibpdist.runs.events import read as events
+    from ibpdist.storage.events import read as events
 
     folder = folder_of(run)
     starts = sorted(folder.glob("restarts/*/events.jsonl")) or [folder / "events.jsonl"]

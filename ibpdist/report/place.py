@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ibpdist.base.errors import OutputInUse, UsageError
+from ibpdist.base.words import OVERWRITE
 from ibpdist.data.outputs import refuse_place
-from ibpdist.errors import OutputInUse, UsageError
-from ibpdist.words import OVERWRITE
 
 NAME = "report.html"
 GENERATOR = "ibpdist"
@@ -53,7 +53,7 @@ def is_page(path: Path) -> bool:
 
 def _refuse_files_of_runs(path: Path) -> None:
     """Within a run only new pages may be made: its other names are its own."""
-    from ibpdist.runs.campaign import is_campaign
+    from ibpdist.campaigns.directory import is_campaign
     from ibpdist.runs.directory import is_run
 
     holder = next((one for one in path.resolve().parents if is_run(one) or is_campaign(one)), None)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ibpdist.base.errors import StorageError, UsageError
 from ibpdist.data.urls import refuse_urls
-from ibpdist.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

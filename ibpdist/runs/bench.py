@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.store import changed
+from ibpdist.engine.history import RunHistory
 from ibpdist.engine.memo import InFiles, InMemory
 from ibpdist.engine.work import Workbench
 from ibpdist.runs.directory import identity
-from ibpdist.runs.history import RunHistory
 from ibpdist.runs.job import Job, job_of
-from ibpdist.spec import FitSpec
 
 
 def open_bench(run: str, cache: int, spill: str) -> Workbench:

@@ -21,14 +21,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ibpdist.errors import OutputInUse, StorageError
-from ibpdist.runs import events, records, sealed
-from ibpdist.runs.checkpoint import Checkpoints
-from ibpdist.runs.events import Events
-from ibpdist.runs.history import RunHistory
-from ibpdist.runs.litter import clean
-from ibpdist.runs.lock import Lock
-from ibpdist.words import OVERWRITE
+from ibpdist.base.errors import OutputInUse, StorageError
+from ibpdist.base.words import OVERWRITE
+from ibpdist.engine.checkpoint import Checkpoints
+from ibpdist.engine.history import RunHistory
+from ibpdist.storage import events, records, sealed
+from ibpdist.storage.events import Events
+from ibpdist.storage.litter import clean
+from ibpdist.storage.lock import Lock
 
 log = logging.getLogger("ibpdist")
 SCHEMA = 1

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import zarr
 
-from ibpdist.algorithms.stopping import Snapshot
-from ibpdist.data.codec import zarr_codecs
+from ibpdist.base.structs import Array, Named, arrays_of, dims, struct
 from ibpdist.engine._base import Engine
-from ibpdist.runs import records
+from ibpdist.inference.stopping import Snapshot
 from ibpdist.runs.rows import in_memory
-from ibpdist.structs import Array, Named, arrays_of, dims, struct
+from ibpdist.storage import records
+from ibpdist.storage.codec import zarr_codecs
 
 HELD = 32 << 20
 """Bytes of draws that are held before they are written."""

@@ -9,15 +9,16 @@ from typing import Any, Protocol
 
 import xarray as xr
 
-from ibpdist.algorithms._base import Params, Steps
-from ibpdist.algorithms.stopping import Rule, Snapshot, Stop, until
+from ibpdist.base.errors import StorageError
+from ibpdist.base.progress import before as before_of
 from ibpdist.engine._base import SAVE, Engine
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.errors import StorageError
-from ibpdist.progress import before as before_of
-from ibpdist.runs import events, records, result
+from ibpdist.inference._base import Params, Steps
+from ibpdist.inference.stopping import Rule, Snapshot, Stop, until
+from ibpdist.runs import result
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
+from ibpdist.storage import events, records
 
 Progress = Callable[[Snapshot], None]
 SHARE = 30

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist.data.files import publish, refuse_existing, staged, storage_errors
+from ibpdist.base.progress import Count
 from ibpdist.data.outputs import refuse_place
-from ibpdist.progress import Count
 from ibpdist.runs.result import open_result
+from ibpdist.storage.files import publish, refuse_existing, staged, storage_errors
 
 MARKER = "params/prevalence.csv"
 CELLS = 1 << 20

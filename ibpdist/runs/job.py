@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ibpdist import catalog
-from ibpdist.algorithms._base import Parallel
-from ibpdist.algorithms.batch import AllEnded, Batch, Member
-from ibpdist.algorithms.chains import Chains
-from ibpdist.algorithms.stopping import AllSteps, Converged, Rising, Rule, StepLimit, tolerance
+from ibpdist.base.errors import InputError, UsageError
+from ibpdist.catalog import systems
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.whole import Whole
 from ibpdist.engine._base import Engine
 from ibpdist.engine.members import ChainEngine, MemberEngine
-from ibpdist.errors import InputError, UsageError
-from ibpdist.observations.tiles import tile_rows
-from ibpdist.spec import FitSpec
+from ibpdist.inference._base import Parallel
+from ibpdist.inference.batch import AllEnded, Batch, Member
+from ibpdist.inference.in_turn.chains import Chains
+from ibpdist.inference.stopping import AllSteps, Converged, Rising, Rule, StepLimit, tolerance
+from ibpdist.model.observations.tiles import tile_rows
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def job_of(spec: FitSpec, source: Source | None = None) -> Job:
 def job_on(spec: FitSpec, data: Source) -> Job:
     """The same of data from which the hold-out is taken already."""
     check(spec)
-    features, system = features_for(spec, data), catalog.find(spec.system)
-    one = catalog.build(spec.system, features, inner=spec.inner, settings=spec.set, burn=spec.burned)
+    features, system = features_for(spec, data), systems.find(spec.system)
+    one = systems.build(spec.system, features, inner=spec.inner, settings=spec.set, burn=spec.burned)
     if not system.sampler:
         return Job(spec, one, data)
     rules: tuple[Rule, ...] = (_guard(data, False), AllSteps(spec.steps))
@@ -114,7 +114,7 @@ def job_on(spec: FitSpec, data: Source) -> Job:
 
 def check(spec: FitSpec) -> None:
     """Refuse what a system has no use for, before any data are looked at."""
-    sampler = catalog.find(spec.system).sampler
+    sampler = systems.find(spec.system).sampler
     if not sampler and (spec.chains > 1 or spec.burn is not None or spec.thin > 1):
         raise UsageError(f"chains, burn and thin are for samplers, and {spec.system} is none: use restarts")
     if sampler and spec.restarts > 1:
@@ -123,7 +123,7 @@ def check(spec: FitSpec) -> None:
         raise UsageError(
             f"burn is {spec.burned} and thin {spec.thin}: no draw is left of {spec.steps} steps; make more"
         )
-    at_once = sampler and not catalog.find(spec.system).in_turn
+    at_once = sampler and not systems.find(spec.system).in_turn
     if at_once and spec.burned == 0 and spec.set.get("start") == "fit":
         raise UsageError(
             "burn is 0: with start=fit the first steps are those of a fit, which are no draws: burn at least "
@@ -135,7 +135,7 @@ def features_for(spec: FitSpec, source: Source) -> int:
     """The truncation level: as given, or the most that `auto` may come to on these data."""
     if spec.truncation != "auto":
         return spec.truncation
-    return max(1, min(source.rows, source.columns, catalog.most_features(spec.system, spec.set)))
+    return max(1, min(source.rows, source.columns, systems.most_features(spec.system, spec.set)))
 
 
 def _guard(source: Source, monotone: bool) -> Rule:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist.errors import StorageError
-from ibpdist.runs import records
-from ibpdist.structs import UnreadableRecord, unpack
+from ibpdist.base.errors import StorageError
+from ibpdist.base.structs import UnreadableRecord, unpack
+from ibpdist.storage import records
 
 FORMAT = 2
 INTERNALS, TERMS = "internals", "terms"

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ibpdist.errors import StorageError
-from ibpdist.runs import events, restarts, result
-from ibpdist.runs.checkpoint import KEPT, Checkpoints
+from ibpdist.base.errors import StorageError
+from ibpdist.engine.checkpoint import KEPT, Checkpoints
+from ibpdist.engine.history import RunHistory
+from ibpdist.runs import restarts, result
 from ibpdist.runs.directory import identity
-from ibpdist.runs.events import Event
-from ibpdist.runs.history import RunHistory
+from ibpdist.storage import events
+from ibpdist.storage.events import Event
 
 
 def lost(path: Path) -> Iterator[str]:

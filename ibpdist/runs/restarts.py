@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from ibpdist.data import raw_zarr
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.runs import result
-from ibpdist.spec import FitSpec
+from ibpdist.storage import raw_zarr
 
 
 def spec_of(spec: FitSpec, restart: int) -> FitSpec:

@@ -26,20 +26,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist.algorithms._base import Named, Parallel
-from ibpdist.algorithms.search import Search
-from ibpdist.algorithms.stopping import Snapshot, Stop
-from ibpdist.data import raw_zarr
+from ibpdist.base.errors import StorageError
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine._base import Engine
 from ibpdist.engine.sweeps import reduced
-from ibpdist.errors import StorageError
-from ibpdist.evaluate import units
-from ibpdist.evaluate.diagnosis import Moments, diagnose
-from ibpdist.runs import layout, records, scores, sealed
-from ibpdist.runs.checked import CheckedStore, refuse_damage
+from ibpdist.inference._base import Named, Parallel
+from ibpdist.inference.ascent.search import Search
+from ibpdist.inference.stopping import Snapshot, Stop
+from ibpdist.predict import units
+from ibpdist.runs import layout, scores
+from ibpdist.runs.diagnosis import Moments, diagnose
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
+from ibpdist.storage import raw_zarr, records, sealed
+from ibpdist.storage.checked import CheckedStore, refuse_damage
 
 Trace = Mapping[int, Mapping[str, float]]
 _READ_LATER = ("rows", "draws")

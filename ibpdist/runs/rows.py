@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from ibpdist.algorithms._base import Named
-from ibpdist.data import raw_zarr
+from ibpdist.base.structs import Array
+from ibpdist.base.threads import one_thread
 from ibpdist.data._base import Labels, Source
 from ibpdist.engine._base import Engine
-from ibpdist.engine.threads import one_thread
+from ibpdist.engine.provenance import chunk_rows
 from ibpdist.engine.tree import TreeSum
 from ibpdist.engine.work import Workbench
-from ibpdist.evaluate.diagnosis import Moments, moments
-from ibpdist.runs.provenance import chunk_rows
-from ibpdist.structs import Array
+from ibpdist.inference._base import Named
+from ibpdist.runs.diagnosis import Moments, moments
+from ibpdist.storage import raw_zarr
 
 DESCRIBE = "ibpdist.runs.rows:describe"
 WRITE = "ibpdist.runs.rows:write"

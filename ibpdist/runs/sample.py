@@ -17,17 +17,18 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist.algorithms._base import Parallel, Params
-from ibpdist.algorithms.batch import terms_of
-from ibpdist.algorithms.stopping import Snapshot, Stop
+from ibpdist.base.errors import StorageError
 from ibpdist.engine._base import Engine
-from ibpdist.errors import StorageError
-from ibpdist.evaluate.diagnostics import diagnostics
-from ibpdist.runs import draws, events, records, result
-from ibpdist.runs.checked import ADVICE
+from ibpdist.inference._base import Parallel, Params
+from ibpdist.inference.batch import terms_of
+from ibpdist.inference.stopping import Snapshot, Stop
+from ibpdist.runs import draws, result
+from ibpdist.runs.diagnostics import diagnostics
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import Ended, Progress, to_end
 from ibpdist.runs.job import SamplerJob
+from ibpdist.storage import events, records
+from ibpdist.storage.checked import ADVICE
 
 RENAMED = {
     "objective": "log_joint", "active": "features",

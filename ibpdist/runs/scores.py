@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist.errors import OutputInUse, StorageError
-from ibpdist.runs import records, sealed
+from ibpdist.base.errors import OutputInUse, StorageError
 from ibpdist.runs.directory import is_run
-from ibpdist.runs.lock import Lock
+from ibpdist.storage import records, sealed
+from ibpdist.storage.lock import Lock
 
 NAME = "heldout.json"
 HELD = "cells held out from the fit"

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ibpdist.base.errors import StorageError
 from ibpdist.data.verify import verify_dataset
-from ibpdist.errors import StorageError
-from ibpdist.runs import events, records, result, scores, sealed
-from ibpdist.runs.checkpoint import Checkpoints
+from ibpdist.engine.checkpoint import Checkpoints
+from ibpdist.runs import result, scores
 from ibpdist.runs.directory import identity
-from ibpdist.runs.events import Event
-from ibpdist.runs.litter import litter
-from ibpdist.runs.lock import is_held
 from ibpdist.runs.lost import lost
+from ibpdist.storage import events, records, sealed
+from ibpdist.storage.events import Event
+from ibpdist.storage.litter import litter
+from ibpdist.storage.lock import is_held
 
 
 def verify_run(path: Path) -> Iterator[str]:

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist import catalog
-from ibpdist.algorithms._base import Params
-from ibpdist.catalog import SYSTEMS, System
+from ibpdist.base.errors import UsageError
+from ibpdist.base.rules import Rule
+from ibpdist.base.structs import replace
+from ibpdist.catalog import systems
+from ibpdist.catalog.systems import SYSTEMS, System
 from ibpdist.data.urls import refuse_urls
-from ibpdist.errors import UsageError
-from ibpdist.priors._base import PriorSums
-from ibpdist.rules import Rule
+from ibpdist.inference._base import Params
+from ibpdist.model.priors._base import PriorSums
 from ibpdist.runs import layout, result
 from ibpdist.runs.job import Job, features_for
-from ibpdist.structs import replace
 
 OPTION = "--from (in Python: start)"
 
@@ -32,7 +32,7 @@ def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
     refuse_urls(start)
     found = result.open_result(start) if isinstance(start, str | Path) else start
     given = "the result" if isinstance(start, xr.DataTree) else str(start)
-    theirs, ours = catalog.find(found.attrs["system"]), catalog.find(job.spec.system)
+    theirs, ours = systems.find(found.attrs["system"]), systems.find(job.spec.system)
     _refuse_model(theirs, ours, given)
     columns = int(found.attrs["columns"])
     if columns != job.source.columns:
@@ -95,7 +95,7 @@ def _refuse_size(ours: System, given: str, sizes: tuple[int, int], most: int) ->
 def _with_prior(params: Any, job: Job, most: int) -> Any:
     """The same features under the prior of a finite sampler, given how many rows have each; a sampler
     without a limit makes its own."""
-    prior = catalog.build(job.spec.system, most, settings=job.spec.set).plain().model.prior
+    prior = systems.build(job.spec.system, most, settings=job.spec.set).plain().model.prior
     blank = prior.resized(prior.init(most, int(params.rows)), len(params.ids))
     sums = PriorSums(on=params.on, rows=params.rows)
     return replace(params, prior=prior.update(blank, sums, Rule.MEAN, np.random.default_rng(0)))

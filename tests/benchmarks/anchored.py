@@ -22,19 +22,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ibpdist.algorithms.anchored import Anchored
-from ibpdist.catalog import build
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import DRAW
+from ibpdist.base.structs import combine, replace
+from ibpdist.catalog.systems import build
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
 from ibpdist.engine.tree import TreeSum
-from ibpdist.model import Model
-from ibpdist.observations._base import RowState
-from ibpdist.observations.gaussian import Gaussian
-from ibpdist.priors.buffet import Buffet
-from ibpdist.rules import DRAW
-from ibpdist.structs import combine, replace
-from ibpdist.weights.normal import Normal
-from ibpdist.weights.unit import Unit
+from ibpdist.inference.gibbs.anchored import Anchored
+from ibpdist.model.model import Model
+from ibpdist.model.observations._base import RowState
+from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.priors.buffet import Buffet
+from ibpdist.model.weights.normal import Normal
+from ibpdist.model.weights.unit import Unit
 from tests.benchmarks.passes import chunks
 
 WEIGHTS = {"unit": (Unit(), "lg-vi-infinite"), "normal": (Normal(), "fa-vi-infinite")}

@@ -24,16 +24,16 @@ import numpy as np
 from scipy.stats import chisquare
 from threadpoolctl import threadpool_limits
 
-from ibpdist.algorithms.collapsed import Collapsed
-from ibpdist.algorithms.in_turn import InTurn
-from ibpdist.algorithms.params import ModelParams
-from ibpdist.algorithms.uncollapsed import Uncollapsed
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
-from ibpdist.observations import gaussian
-from ibpdist.observations._base import RowState
-from ibpdist.priors import _mass
-from ibpdist.structs import replace
+from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.in_turn.collapsed import Collapsed
+from ibpdist.inference.in_turn.in_turn import InTurn
+from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
+from ibpdist.model.observations import gaussian
+from ibpdist.model.observations._base import RowState
+from ibpdist.model.priors import _mass
 from tests.support import joint_infinite
 from tests.support.anchored_cases import anchored
 from tests.support.anchored_cases import transition as both_phases

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import ibpdist as ibp
-from ibpdist.runs import events
+from ibpdist.storage import events
 
 GOALS = {"lg-gibbs-infinite": 3.5, "lg-collapsed-infinite": 2.2}
 

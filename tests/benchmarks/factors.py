@@ -9,7 +9,7 @@ are visible, odd ones hidden (tests/support/real_matrices.py).
     fa         scikit-learn's FactorAnalysis of the rank that is best on these very rows, an oracle; of
                ranks up to the number of features that the fit is given
     fa any     of larger ranks too
-    fa mixed   the same with rows of uneven noise (evaluate/rownoise.py), its rank chosen again
+    fa mixed   the same with rows of uneven noise (predict/rownoise.py), its rank chosen again
     sparse     fa-vi-infinite as it comes, no rank given; wins when it is not below `fa`
     dense      fa-vi-dense
     unit       lg-vi-infinite with a noise for each column, rows of uneven noise as well

@@ -24,22 +24,22 @@ import numpy as np
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
-from ibpdist.algorithms.collapsed import Collapsed
-from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.in_turn import InTurn, Turn
-from ibpdist.algorithms.particle import Particles
-from ibpdist.algorithms.sequential import Chain, Sequential
-from ibpdist.algorithms.uncollapsed import Uncollapsed
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import DRAW, MEAN
 from ibpdist.data._base import Chunk
-from ibpdist.data.synthetic import draw, plant, recipe
-from ibpdist.draws import Draws
-from ibpdist.model import Model
-from ibpdist.observations.gaussian import Gaussian
-from ibpdist.priors.beta_bernoulli import BetaBernoulli
-from ibpdist.priors.buffet import Buffet
-from ibpdist.priors.stick_breaking import StickBreaking
-from ibpdist.rules import DRAW, MEAN
-from ibpdist.weights.unit import Unit
+from ibpdist.evaluate.synthetic import draw, plant, recipe
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.in_turn.collapsed import Collapsed
+from ibpdist.inference.in_turn.in_turn import InTurn, Turn
+from ibpdist.inference.in_turn.particle import Particles
+from ibpdist.inference.in_turn.sequential import Chain, Sequential
+from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
+from ibpdist.model.model import Model
+from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+from ibpdist.model.priors.buffet import Buffet
+from ibpdist.model.priors.stick_breaking import StickBreaking
+from ibpdist.model.weights.unit import Unit
 
 SHAPES = {"4": (500, 500, 20), "5": (100, 500, 25)}
 NOISE, MASS, LOOKS, SAMPLES = 0.5, 4.0, 24, 100

@@ -14,10 +14,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from ibpdist.data.synthetic import synthesise
 from ibpdist.engine.cluster import local
-from ibpdist.pipeline import fit
-from ibpdist.runs.events import read
+from ibpdist.evaluate.synthetic import synthesise
+from ibpdist.runs.fit import fit
+from ibpdist.storage.events import read
 
 ROWS, COLUMNS, FEATURES, WARM = 1024, 64, 8, 3
 

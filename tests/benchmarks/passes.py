@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ibpdist.catalog import build
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import combine
+from ibpdist.catalog.systems import build
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
 from ibpdist.engine.tree import TreeSum
-from ibpdist.structs import combine
 
 SHAPES = ("20000x1000x20", "20000x1000x100", "200000x128x50", "4000x10000x50")
 LIMITS = {"20000x1000x20": 1.2, "20000x1000x100": 1.35, "200000x128x50": 2.0, "4000x10000x50": 1.2}

@@ -25,9 +25,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ibpdist.data.store import open_dataset
-from ibpdist.data.synthetic import synthesise
 from ibpdist.engine.memory import USABLE
-from ibpdist.runs.events import read
+from ibpdist.evaluate.synthetic import synthesise
+from ibpdist.storage.events import read
 
 WORKERS, STEPS, TILE = 2, 10, 1024
 LIMIT = 1_000_000_000

@@ -22,7 +22,7 @@ import time
 
 import numpy as np
 
-from ibpdist.evaluate.sampled import Sampling
+from ibpdist.predict.sampled import Sampling
 from tests.support.score_cases import Outcome, annealed, case, outcomes
 
 

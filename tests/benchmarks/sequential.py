@@ -24,19 +24,19 @@ from numba import njit
 from scipy.special import logit
 from threadpoolctl import threadpool_limits
 
-from ibpdist.algorithms.collapsed import Collapsed, CollapsedTable
-from ibpdist.algorithms.in_turn import InTurn, in_turn
-from ibpdist.algorithms.sequential import Chain
-from ibpdist.algorithms.settled import bare as blank
-from ibpdist.algorithms.settled import settled
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import DRAW
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
+from ibpdist.inference.gibbs.settled import bare as blank
+from ibpdist.inference.gibbs.settled import settled
+from ibpdist.inference.in_turn.collapsed import Collapsed, CollapsedTable
+from ibpdist.inference.in_turn.in_turn import InTurn, in_turn
+from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.kernels.buffet import Law
-from ibpdist.model import Model
-from ibpdist.observations.gaussian import Gaussian
-from ibpdist.priors.buffet import Buffet
-from ibpdist.rules import DRAW
-from ibpdist.weights.unit import Unit
+from ibpdist.model.model import Model
+from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.priors.buffet import Buffet
+from ibpdist.model.weights.unit import Unit
 from tests.support.rows_reference import collapsed_sweep
 
 GOAL, ROUNDS, FEW = 4.0, 9, 3

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ibpdist.draws import Draws
-from ibpdist.priors import _mass
+from ibpdist.base.randomness import Draws
+from ibpdist.model.priors import _mass
 from tests.benchmarks.calibration import JOINT, KEPT, RANKED, RATE, SAMPLERS, chain, p_values, rank, ranks
 from tests.support import joint_infinite
 from tests.support.joint_infinite import same_priors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from ibpdist.evaluate.rownoise import EVEN, UNEVEN
+from ibpdist.predict.rownoise import EVEN, UNEVEN
 from tests.benchmarks.factors import lines, pictures, score
 from tests.support import plain_factors
 from tests.support.factor_pictures import side

@@ -5,7 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from ibpdist.data.synthetic import draw, plant, recipe
+from ibpdist.evaluate.synthetic import draw, plant, recipe
 from tests.benchmarks.figures45 import MASS, METHODS, NOISE, at_truth, curve, of_fit, plot, score, split
 
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ibpdist import catalog, fit
+from ibpdist import fit
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import combine
+from ibpdist.catalog import systems as catalog
 from ibpdist.data.arrays import ArrayData
-from ibpdist.draws import Draws
 from ibpdist.evaluate.recovery import compare
-from ibpdist.structs import combine
 from tests.support.planted import Problem, draw
 from tests.support.truth_start import SURE, FromTruth, plain, truth_started
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import ibpdist as ibp
-from ibpdist.data.synthetic import synthesise
-from ibpdist.progress import Standing
+from ibpdist.base.progress import Standing
+from ibpdist.evaluate.synthetic import synthesise
 
 CAMPAIGNS: Mapping[str, Mapping[str, Any]] = {
     "restarts": {"system": "lg-vi-infinite", "truncation": 16, "restarts": 12, "start": "random"},

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist
+from ibpdist.base.words import command
 from ibpdist.cli import main
 from ibpdist.engine.dask import DaskEngine
-from ibpdist.words import command
 from tests.support.grids import as_yaml, grid, small_store
 
 SOURCES = sorted(Path(ibpdist.__file__).parent.rglob("*.py"))
@@ -58,7 +58,7 @@ def test_a_fit_that_is_stopped(place, monkeypatch):
 
     (place / "run").mkdir()
     (place / "run" / "spec.yaml").write_text("")
-    monkeypatch.setattr("ibpdist.pipeline.resume", stopped)
+    monkeypatch.setattr("ibpdist.runs.fit.resume", stopped)
     done = run_cli("resume", place / "run")
     assert done.exit_code == 130
     assert hint(done.stderr, "go on with: ") == ["ibpdist", "resume", str(place / "run")]
@@ -72,7 +72,7 @@ def test_a_campaign_that_is_stopped(place, monkeypatch):
 
     file = place / "a grid.yaml"
     file.write_text(as_yaml(grid("data.zarr")))
-    monkeypatch.setattr("ibpdist.campaigns.sweep", stopped)
+    monkeypatch.setattr("ibpdist.campaigns.run.sweep", stopped)
     done = run_cli("sweep", file, place / "run")
     assert done.exit_code == 130
     assert hint(done.stderr, "go on with: ") == ["ibpdist", "sweep", str(file), str(place / "run")]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import ibpdist as ibp
-from ibpdist import errors
-from ibpdist.campaign_verify import verify
-from ibpdist.progress import counting, stepping, sweeping
-from ibpdist.streams import ReaderGone, guarded, inform, informing
+from ibpdist.base import errors
+from ibpdist.base.progress import counting, stepping, sweeping
+from ibpdist.base.streams import ReaderGone, guarded, inform, informing
+from ibpdist.campaigns.verify import verify
 from tests.test_cli import HOME, START
 
 FIT = ["--system", "lg-vi-finite", "-K", "3", "--serial", "--steps", "5"]

@@ -7,9 +7,9 @@ from dataclasses import is_dataclass
 import numpy as np
 import pytest
 
-from ibpdist.catalog import build
-from ibpdist.draws import Draws
-from ibpdist.structs import arrays_of, combine, pack, unpack
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import arrays_of, combine, pack, unpack
+from ibpdist.catalog.systems import build
 from tests.support.model_cases import (
     AT_ONCE,
     begin,

@@ -6,11 +6,11 @@ from dataclasses import fields, is_dataclass, replace
 import numpy as np
 import pytest
 
-from ibpdist import catalog
-from ibpdist.draws import Draws
-from ibpdist.priors.always import Always
-from ibpdist.rules import MEAN, Rule
-from ibpdist.structs import arrays_of, combine
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import MEAN, Rule
+from ibpdist.base.structs import arrays_of, combine
+from ibpdist.catalog import systems as catalog
+from ibpdist.model.priors.always import Always
 from tests.support.model_cases import Case, algorithm, chunked, grid, problem, random_params, random_state
 
 OBSERVATIONS = catalog._observations()

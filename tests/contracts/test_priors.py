@@ -6,13 +6,13 @@ from dataclasses import is_dataclass, replace
 import numpy as np
 import pytest
 
-from ibpdist import catalog
-from ibpdist.errors import UsageError
-from ibpdist.priors._base import PriorSums
-from ibpdist.priors.beta_bernoulli import BetaBernoulli
-from ibpdist.priors.stick_breaking import StickBreaking
-from ibpdist.rules import Rule
-from ibpdist.structs import arrays_of, pack, unpack
+from ibpdist.base.errors import UsageError
+from ibpdist.base.rules import Rule
+from ibpdist.base.structs import arrays_of, pack, unpack
+from ibpdist.catalog import systems as catalog
+from ibpdist.model.priors._base import PriorSums
+from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+from ibpdist.model.priors.stick_breaking import StickBreaking
 
 SETTINGS = {
     "beta_bernoulli": {"fixed": {"mass": 2.0}},

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ibpdist.draws import Draws
-from ibpdist.observations.tiles import RULES as COMPILED
-from ibpdist.rules import Rule
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import Rule
+from ibpdist.model.observations.tiles import RULES as COMPILED
 from tests.support.model_cases import RULES, Case, algorithm, chunked, fit, objectives, problem, random_params
 from tests.support.model_cases import random_state as state_of
 

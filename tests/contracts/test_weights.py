@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ibpdist import catalog
+from ibpdist.base.rules import Rule
+from ibpdist.catalog import systems as catalog
 from ibpdist.kernels.sweep import sweep
-from ibpdist.observations.tiles import RULES
-from ibpdist.rules import Rule
-from ibpdist.weights._base import WeightSums
+from ibpdist.model.observations.tiles import RULES
+from ibpdist.model.weights._base import WeightSums
 
 WEIGHTS = {name: weights() for name, weights in catalog._weights().items()}
 every = pytest.mark.parametrize("name", WEIGHTS)

@@ -8,12 +8,12 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
+from ibpdist.base.errors import InputError, OutputInUse, StorageError
 from ibpdist.data.append import append, appending
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
 from ibpdist.data.store import create, open_dataset
 from ibpdist.data.transform import transform_of
-from ibpdist.errors import InputError, OutputInUse, StorageError
 from tests.support.matrices import labels, listing, matrix, named, stored, values
 
 

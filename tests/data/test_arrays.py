@@ -8,10 +8,10 @@ import scipy.sparse
 import xarray as xr
 import zarr
 
+from ibpdist.base.errors import InputError, StorageError, UsageError
 from ibpdist.data.arrays import ArrayData, as_source
 from ibpdist.data.ingest import ingest
 from ibpdist.data.store import open_dataset
-from ibpdist.errors import InputError, StorageError, UsageError
 from tests.support.matrices import labels, matrix, stored, values
 
 KINDS = {

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
-from ibpdist.campaigns import sweep
+from ibpdist.base.errors import StorageError
+from ibpdist.campaigns import group
+from ibpdist.campaigns.run import sweep
+from ibpdist.campaigns.verify import verify
 from ibpdist.data.ingest import ingest
-from ibpdist.errors import StorageError
-from ibpdist.runs import bench, group
+from ibpdist.runs import bench
 from tests.support.matrices import matrix
 
 FIT = {"system": "lg-vi-finite", "K": 3, "steps": 6, "rtol": 0.0, "serial": True}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.check import LIMITS, checked, refuse_shape, result_dtype
-from ibpdist.errors import InputError, UsageError
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 

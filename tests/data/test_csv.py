@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.sources import cells
 from ibpdist.data.sources.csv import CsvTable
-from ibpdist.errors import InputError
 from tests.support.matrices import matrix, write_csv
 
 

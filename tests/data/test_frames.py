@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
 from ibpdist.data.store import open_dataset
-from ibpdist.errors import InputError, UsageError
 from tests.support.matrices import labels, listing, matrix, values
 
 LARGE = 2**60 + 1

@@ -7,12 +7,12 @@ import pytest
 import xarray as xr
 import zarr
 
+from ibpdist.base.errors import InputError, OutputInUse, StorageError, UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
 from ibpdist.data.sources.array import table_of
 from ibpdist.data.store import open_dataset
 from ibpdist.data.transform import transform_of
-from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
 from tests.support.matrices import labels, listing, matrix, named, stored, values, write_csv
 
 NAMES = list("abcdefg")

@@ -9,10 +9,10 @@ import pytest
 import xarray as xr
 import zarr
 
+from ibpdist.base.errors import IbpError, InputError, UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
 from ibpdist.data.store import open_dataset
-from ibpdist.errors import IbpError, InputError, UsageError
 from tests.support.matrices import listing, matrix, stored, values, write_csv
 
 TEXT = {
@@ -294,7 +294,7 @@ def test_a_line_without_end_is_not_read_into_memory(tmp_path, monkeypatch):
 
 
 def test_damage_of_a_foreign_zarr_is_a_storage_error(tmp_path):
-    from ibpdist.errors import StorageError
+    from ibpdist.base.errors import StorageError
 
     zarr.create_array(tmp_path / "z.zarr", data=matrix(40), chunks=(10, 7))
     chunk = tmp_path / "z.zarr/c/2/0"
@@ -315,7 +315,7 @@ def test_absent_chunks_of_a_foreign_zarr_are_told(tmp_path):
 
 
 def test_chunks_that_do_not_fit_memory_are_refused_before_reading(tmp_path):
-    from ibpdist.errors import StorageError
+    from ibpdist.base.errors import StorageError
 
     zarr.create_array(tmp_path / "z.zarr", shape=(10**12, 10**3), chunks=(10**7, 10**3), dtype="f8")
     with pytest.raises(StorageError, match=r"has chunks of 76293 MB, at most 1024 MB"):

@@ -8,13 +8,13 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.append import append
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
 from ibpdist.data.labels import RESERVED, as_labels, safe_names
 from ibpdist.data.store import create, open_dataset
 from ibpdist.data.verify import verify_dataset
-from ibpdist.errors import InputError
 from tests.support.matrices import labels, matrix, stored
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.layout import (
     LIMIT_BYTES,
     TARGET_BYTES,
@@ -15,7 +16,6 @@ from ibpdist.data.layout import (
     dataset_fingerprint,
     default_chunk_rows,
 )
-from ibpdist.errors import InputError, UsageError
 
 F32, F64 = np.dtype("float32"), np.dtype("float64")
 

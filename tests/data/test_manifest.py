@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ibpdist.base.errors import StorageError
 from ibpdist.data.manifest import NAME, ChunkEntry, Manifest, encode, load
-from ibpdist.errors import StorageError
 
 MADE = Manifest(
     rows=40,

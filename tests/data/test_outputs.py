@@ -5,8 +5,8 @@ import pytest
 import zarr
 
 import ibpdist as ibp
+from ibpdist.base.errors import UsageError
 from ibpdist.data.outputs import refuse_place
-from ibpdist.errors import UsageError
 
 
 @pytest.fixture

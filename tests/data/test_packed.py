@@ -5,11 +5,11 @@ import pytest
 import xarray as xr
 import zarr
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.ingest import ingest
 from ibpdist.data.sources.zarr import open_zarr
 from ibpdist.data.store import open_dataset
-from ibpdist.errors import InputError
 from tests.support.matrices import labels, matrix, values
 
 WHOLE = np.arange(28).reshape(7, 4)
@@ -113,7 +113,7 @@ def test_absent_chunks_are_told_as_what_they_are_read_as(tmp_path):
 
 
 def test_a_damaged_chunk_is_named(tmp_path):
-    from ibpdist.errors import StorageError
+    from ibpdist.base.errors import StorageError
 
     for version, key in ((2, "2.1"), (3, "c/2/1")):
         path = tmp_path / f"{version}.zarr"

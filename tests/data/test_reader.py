@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import zarr
 
-from ibpdist.data import codec
+from ibpdist.base.errors import StorageError
 from ibpdist.data.manifest import encode, load
 from ibpdist.data.reader import DirectReader, ZarrReader, reader_for
 from ibpdist.data.store import open_dataset
-from ibpdist.errors import StorageError
+from ibpdist.storage import codec
 from tests.support.matrices import matrix, stored, values
 
 READERS = [DirectReader, ZarrReader]
@@ -149,8 +149,8 @@ def test_another_codec_chain_goes_through_zarr(tmp_path):
 
 
 def _relist(store, listed):
-    from ibpdist.data.files import file_sum, stored_files
     from ibpdist.data.manifest import NAME, Manifest
+    from ibpdist.storage.files import file_sum, stored_files
 
     raw = {name: (store / name).read_bytes() for name in stored_files(store) if name != NAME}
     sums = {name: (len(data), file_sum(data)) for name, data in raw.items()}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ibpdist.base.errors import UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.splits import HeldCells, HeldRows, as_split, describe, held, parse_split
-from ibpdist.errors import UsageError
 from tests.support.matrices import labels, matrix, stored, values
 
 

@@ -9,9 +9,9 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ibpdist.base.errors import InputError, OutputInUse, StorageError, UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.store import create, open_dataset
-from ibpdist.errors import InputError, OutputInUse, StorageError, UsageError
 from tests.support.matrices import labels, listing, matrix, named, stored, values
 
 
@@ -232,7 +232,7 @@ def test_a_full_disk_is_a_storage_error_and_leaves_nothing(tmp_path, monkeypatch
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ibpdist.data.files.write_durably", full)
+    monkeypatch.setattr("ibpdist.storage.files.write_durably", full)
     with pytest.raises(StorageError, match=r"a\.zarr: cannot be written: No space left on device"):
         stored(tmp_path / "a.zarr", matrix())
     assert listing(tmp_path) == set()
@@ -241,7 +241,7 @@ def test_a_full_disk_is_a_storage_error_and_leaves_nothing(tmp_path, monkeypatch
 @pytest.mark.parametrize("fail_at", range(1, 26, 3))
 def test_failing_at_any_file_operation_leaves_nothing(tmp_path, monkeypatch, fail_at):
     """The n-th wait for the disk fails: old or new, never half."""
-    from ibpdist.data import files
+    from ibpdist.storage import files
 
     calls, fsync = [], files.os.fsync
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.summary import empty_summary
 from ibpdist.data.transform import Transform, fitted
-from ibpdist.errors import InputError
 from tests.support.matrices import matrix
 
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ibpdist.base.errors import StorageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.sources.array import table_of
 from ibpdist.data.sources.stored import SourceTable
 from ibpdist.data.sources.transposed import Transposed
-from ibpdist.errors import StorageError
 from tests.support.matrices import matrix
 
 

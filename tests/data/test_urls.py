@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist as ibp
+from ibpdist.base.errors import UsageError
 from ibpdist.cli import main
 from ibpdist.data.urls import refuse_urls
-from ibpdist.errors import UsageError
 from ibpdist.report.plots import draw_strips
 
 URL = "s3://bucket/thing"

@@ -6,11 +6,11 @@ import shutil
 import numpy as np
 import pytest
 
-from ibpdist.data.files import stored_files
+from ibpdist.base.errors import StorageError
 from ibpdist.data.manifest import NAME, Manifest, encode, load
 from ibpdist.data.store import open_dataset
 from ibpdist.data.verify import verify_dataset
-from ibpdist.errors import StorageError
+from ibpdist.storage.files import stored_files
 from tests.support.matrices import matrix, stored
 
 
@@ -120,7 +120,7 @@ def test_a_manifest_that_lies_is_refused(data, changes, said):
 
 
 def test_huge_metadata_are_not_read(data, monkeypatch):
-    monkeypatch.setattr("ibpdist.data.zarrs.METADATA_LIMIT", 10)
+    monkeypatch.setattr("ibpdist.storage.zarrs.METADATA_LIMIT", 10)
     with pytest.raises(StorageError, match=r"zarr\.json is larger than"):
         open_dataset(data.path)
     monkeypatch.undo()

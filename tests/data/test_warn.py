@@ -11,9 +11,9 @@ import xarray as xr
 import zarr
 
 import ibpdist as ibp
+from ibpdist.base.errors import IbpError, StorageError
 from ibpdist.data.arrays import ArrayData, as_source
 from ibpdist.data.ingest import ingest
-from ibpdist.errors import IbpError, StorageError
 from tests.support.matrices import matrix, stored, values
 
 ODD = {

@@ -7,6 +7,8 @@ import psutil
 import pytest
 from distributed.comm import CommClosedError
 
+from ibpdist.base.errors import ClusterLost, StorageError, UsageError
+from ibpdist.base.threads import kernels
 from ibpdist.engine import cluster as clusters
 from ibpdist.engine import remote
 from ibpdist.engine.cluster import (
@@ -18,9 +20,7 @@ from ibpdist.engine.cluster import (
     attached,
     local,
 )
-from ibpdist.engine.threads import kernels
 from ibpdist.engine.watch import Patience
-from ibpdist.errors import ClusterLost, StorageError, UsageError
 from tests.support.clusters import IMPATIENT, engine_on, pids, worker_pids
 from tests.support.toy import blobs, save_blobs, toy_run, toy_spec
 

@@ -5,10 +5,10 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from ibpdist.base.errors import ClusterLost, InputError
 from ibpdist.engine.cluster import local
 from ibpdist.engine.dask import DaskEngine, Flight
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.errors import ClusterLost, InputError
 from ibpdist.runs.result import open_result
 from tests.support.clusters import IMPATIENT, PLAN, engine_on, fit_on, objectives
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec

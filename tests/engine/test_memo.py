@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from ibpdist.base.errors import StorageError
 from ibpdist.engine.memo import InFiles, InMemory, PinnedData
-from ibpdist.errors import StorageError
-from ibpdist.observations._base import RowState
+from ibpdist.model.observations._base import RowState
 from tests.support.toy import ToyLocal, blobs
 
 

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from ibpdist.base.errors import UsageError
 from ibpdist.engine import memory
 from ibpdist.engine.memory import available, plan
-from ibpdist.errors import UsageError
 from tests.support.sizes import Sizes
 
 MB = 1 << 20

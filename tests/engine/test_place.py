@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from ibpdist.base.errors import UsageError
 from ibpdist.engine import place
 from ibpdist.engine.place import Place, place_for, refuse_open
-from ibpdist.errors import UsageError
 from tests.support.sizes import Sizes
 
 SMALL, LARGE = Sizes(1000, 10, 100), Sizes(1 << 20, 32, 1 << 16)

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist as ibp
+from ibpdist.base.errors import ClusterLost
 from ibpdist.cli import main
 from ibpdist.engine import cluster as clusters
 from ibpdist.engine.cluster import probe
-from ibpdist.errors import ClusterLost
 from tests.test_cli import HOME
 
 FIT = ["--system", "lg-vi-finite", "-K", "3"]

@@ -5,9 +5,9 @@ import ssl
 import dask
 import pytest
 
+from ibpdist.base.errors import UsageError
 from ibpdist.engine.cluster import attached
 from ibpdist.engine.tls import security
-from ibpdist.errors import UsageError
 from tests.support.tls import make_tls
 
 ADDRESS = "tls://127.0.0.1:9"

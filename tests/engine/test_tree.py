@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from ibpdist.base.structs import Array, dims, struct
 from ibpdist.engine._base import groups
 from ibpdist.engine.tree import TreeSum
-from ibpdist.structs import Array, dims, struct
 
 
 @struct("test-leaf", since=1)

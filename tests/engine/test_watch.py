@@ -2,8 +2,8 @@
 
 import pytest
 
+from ibpdist.base.errors import ClusterLost
 from ibpdist.engine.watch import Patience, Watch
-from ibpdist.errors import ClusterLost
 
 
 class Scheduler:

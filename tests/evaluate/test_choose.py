@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
 from ibpdist.evaluate.choose import SYSTEMS, Choice, choose
 
 FIT = {"K": 6, "serial": True, "steps": 60}

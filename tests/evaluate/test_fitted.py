@@ -5,12 +5,12 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist import catalog
-from ibpdist.data.synthetic import synthetic
-from ibpdist.errors import InputError, StorageError, UsageError
+from ibpdist.base.errors import InputError, StorageError, UsageError
+from ibpdist.catalog import systems as catalog
 from ibpdist.evaluate.fitted import predictor_of, result_of, source_of, spec_of
-from ibpdist.evaluate.predict import density
-from ibpdist.observations import dictionary
+from ibpdist.evaluate.synthetic import synthetic
+from ibpdist.model.observations import dictionary
+from ibpdist.predict.predict import density
 from ibpdist.runs.layout import state_of
 
 

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
+from ibpdist.base.errors import InputError
+from ibpdist.campaigns.verify import verify
 from ibpdist.cli import main
-from ibpdist.errors import InputError
 
 COLUMNS = [f"gene {j}" for j in range(6)]
 

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
 from ibpdist.evaluate import posterior
 from ibpdist.evaluate.posterior import assign, cooccurrence, features, number, prevalences, rows
 from ibpdist.report import chains as told

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ibpdist.data.synthetic import synthesise, synthetic
-from ibpdist.errors import InputError, StorageError, UsageError
+from ibpdist.base.errors import InputError, StorageError, UsageError
 from ibpdist.evaluate.recovery import MATCHED, compare, planted_dictionary, recovery, summary
+from ibpdist.evaluate.synthetic import synthesise, synthetic
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
+from ibpdist.base.errors import InputError, OutputInUse
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.store import create
-from ibpdist.data.synthetic import synthetic
-from ibpdist.errors import InputError, OutputInUse
 from ibpdist.evaluate import transform as module
 from ibpdist.evaluate.recovery import recovery
+from ibpdist.evaluate.synthetic import synthetic
 from ibpdist.evaluate.transform import inference_of, transform
-from ibpdist.observations import gaussian
+from ibpdist.model.observations import gaussian
 
 ROWS = 600
 

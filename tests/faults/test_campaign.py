@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
-from ibpdist.runs import events
+from ibpdist.campaigns.verify import verify
+from ibpdist.storage import events
 from tests.support.clusters import worker_pids
 from tests.support.grids import alone, grid, same_bits, small_store
 from tests.support.races import race, racers

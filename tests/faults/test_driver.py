@@ -12,15 +12,15 @@ import numpy as np
 import psutil
 import pytest
 
-from ibpdist.campaign_verify import verify
+from ibpdist.base.errors import ClusterLost
+from ibpdist.campaigns.verify import verify
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.engine.cluster import attached
-from ibpdist.errors import ClusterLost
-from ibpdist.runs import events
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import drive
-from ibpdist.runs.lock import is_held
 from ibpdist.runs.result import is_complete, open_result
-from ibpdist.spec import FitSpec
+from ibpdist.storage import events
+from ibpdist.storage.lock import is_held
 from tests.support.clusters import IMPATIENT, fit_on, objectives
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec
 

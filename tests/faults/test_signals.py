@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 import ibpdist as ibp
-from ibpdist import pipeline
-from ibpdist.campaign_verify import verify
+from ibpdist.campaigns.verify import verify
 from ibpdist.data.arrays import ArrayData
-from ibpdist.runs import events
+from ibpdist.runs import fit as pipeline
+from ibpdist.storage import events
+from tests.runs.test_fit import assert_same, planted
 from tests.support.clusters import objectives
-from tests.test_pipeline import assert_same, planted
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 HERE = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ibpdist.campaign_verify import verify
-from ibpdist.errors import IbpError, StorageError
+from ibpdist.base.errors import IbpError, StorageError
+from ibpdist.campaigns.verify import verify
 from ibpdist.runs import drive as module
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.drive import drive

@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from ibpdist.campaign_verify import verify
+from ibpdist.base.errors import ClusterLost
+from ibpdist.campaigns.verify import verify
 from ibpdist.engine.cluster import attached, local
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.errors import ClusterLost
-from ibpdist.runs import events
 from ibpdist.runs.drive import Saver
+from ibpdist.storage import events
 from tests.support.clusters import IMPATIENT, engine_on, fit_on, objectives, pids
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
 

@@ -13,8 +13,8 @@ from flows.ingest import ingest
 from flows.report import report
 from flows.steps import Where
 from flows.sweep import sweep
-from ibpdist.errors import IbpError, OutputInUse, UsageError
-from ibpdist.runs import events
+from ibpdist.base.errors import IbpError, OutputInUse, UsageError
+from ibpdist.storage import events
 
 SERIAL = Where(serial=True)
 FIT = {"features": 5, "steps": 3, "settings": {"moves": False, "start": "random"}, "where": SERIAL}

@@ -4,7 +4,7 @@ import pytest
 from prefect.utilities.callables import parameter_schema
 
 from flows import campaign, evaluate, fit, ingest, report, sweep
-from ibpdist.catalog import SYSTEMS
+from ibpdist.catalog.systems import SYSTEMS
 
 FLOWS = (ingest.ingest, fit.fit, sweep.sweep, evaluate.evaluate, report.report, campaign.campaign)
 

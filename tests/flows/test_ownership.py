@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import FlowRun, State, StateType
 
 from flows import ownership
 from flows.ownership import mark_crashed, owned
-from ibpdist.errors import OutputInUse
+from ibpdist.base.errors import OutputInUse
 
 HERE = Path(__file__).parents[2]
 HOLD = """

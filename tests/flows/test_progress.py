@@ -8,8 +8,8 @@ import pytest
 
 from flows import progress
 from flows.progress import in_words, minutely, stepping, sweeping
-from ibpdist.progress import Running, Standing
-from ibpdist.timeleft import TimeLeft
+from ibpdist.base.progress import Running, Standing
+from ibpdist.base.timeleft import TimeLeft
 
 RUNNING = Running("lg, K = 20, restart 3", step=7, limit=50, objective=-1234.5678, active=6)
 

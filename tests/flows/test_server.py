@@ -10,7 +10,7 @@ from prefect.logging.handlers import PrefectConsoleHandler
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.server import quiet_console, refuse_unreachable
-from ibpdist.errors import ClusterLost, UsageError
+from ibpdist.base.errors import ClusterLost, UsageError
 
 
 @pytest.fixture
@@ -68,5 +68,5 @@ def test_a_failure_of_a_flow_is_one_line_here_and_whole_on_the_server(console):
     quiet_console()
     for name in ("prefect.engine", "other"):
         logging.getLogger(name).error("failed", exc_info=UsageError("no such file"))
-    assert said.getvalue() == "ERROR failed\n" * 2 + "ibpdist.errors.UsageError: no such file\n"
+    assert said.getvalue() == "ERROR failed\n" * 2 + "ibpdist.base.errors.UsageError: no such file\n"
     assert all(record.exc_info for record in given)

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from flows import campaign, evaluate, fit, ingest, report, steps, sweep
 from flows.steps import Where, given, is_resumable, is_served, launch, perform, step
-from ibpdist.errors import ClusterLost, InputError
+from ibpdist.base.errors import ClusterLost, InputError
 
 TASKS = (
     ingest.ingest_step,

@@ -6,7 +6,7 @@ import time
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
+from ibpdist.campaigns.verify import verify
 from tests.support.clusters import kill_the_oldest, objectives, worker_pids
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
+from ibpdist.campaigns.directory import CampaignDirectory
+from ibpdist.campaigns.verify import verify
 from ibpdist.cli import main
-from ibpdist.runs import events
-from ibpdist.runs.campaign import CampaignDirectory
+from ibpdist.storage import events
 from tests.support.grids import as_yaml, command, grid, same_bits, small_store, steps_made, told
 
 
@@ -208,7 +208,7 @@ def test_a_campaign_in_use_is_refused_before_anything_else(file, tmp_path):
 
 
 def test_the_limit_that_nobody_chose_is_7(file, tmp_path, monkeypatch):
-    from ibpdist.spec import FitSpec
+    from ibpdist.catalog.spec import FitSpec
 
     monkeypatch.setattr(FitSpec.model_fields["steps"], "default", 6)
     assert run_cli("sweep", file, tmp_path / "run", "-q").exit_code == 7

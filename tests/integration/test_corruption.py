@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.errors import StorageError
+from ibpdist.base.errors import StorageError
 from ibpdist.report.summary import summary
 from ibpdist.runs.result import load
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 import ibpdist as ibp
-from ibpdist.runs import events
+from ibpdist.storage import events
 from tests.support.prefect_server import HERE, POOL, PrefectServer
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

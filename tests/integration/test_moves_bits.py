@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
-from ibpdist.runs import events
+from ibpdist.campaigns.verify import verify
+from ibpdist.storage import events
 from tests.support.clusters import kill_the_oldest, objectives, worker_pids
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

@@ -8,7 +8,7 @@ from numba import njit
 from scipy.special import log_expit, logsumexp
 from scipy.stats import kstest
 
-from ibpdist.draws import Draws
+from ibpdist.base.randomness import Draws
 from ibpdist.kernels import annealing
 from ibpdist.kernels.annealing import Normal, Unit
 

@@ -5,14 +5,7 @@ import pytest
 from numba import njit
 from scipy.special import gammaln, logit, logsumexp
 
-from ibpdist.kernels.buffet import (
-    Law,
-    any_slot,
-    is_own,
-    last_called,
-    log_odds,
-    number_of_own,
-)
+from ibpdist.kernels.buffet import Law, any_slot, is_own, last_called, log_odds, number_of_own
 
 
 @njit

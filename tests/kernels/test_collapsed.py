@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from ibpdist.algorithms.collapsed import CollapsedTable
+from ibpdist.inference.in_turn.collapsed import CollapsedTable
 from ibpdist.kernels.buffet import Law
 from tests.support.rows_reference import collapsed_sweep, log_marginal
 from tests.support.turns import planted

@@ -5,11 +5,11 @@ import pytest
 from scipy.special import logit
 from scipy.stats import norm, poisson
 
-from ibpdist.algorithms.uncollapsed import UncollapsedTable
-from ibpdist.draws import Draws
+from ibpdist.base.randomness import Draws
+from ibpdist.inference.in_turn.uncollapsed import UncollapsedTable
 from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.uncollapsed import Facts, _normal
-from ibpdist.observations._base import RowState
+from ibpdist.model.observations._base import RowState
 from tests.support.rows_reference import look_of_own, uncollapsed_sweep
 from tests.support.turns import planted
 

@@ -3,8 +3,8 @@
 import pytest
 
 import ibpdist as ibp
+from ibpdist.campaigns.directory import CampaignDirectory
 from ibpdist.report.campaign import summary
-from ibpdist.runs.campaign import CampaignDirectory
 from tests.support.grids import grid, small_store
 
 
@@ -74,7 +74,7 @@ def test_hold_outs_are_not_ranked_against_each_other(store, tmp_path):
 
 def test_before_anything_has_ended(store, tmp_path):
     directory = CampaignDirectory(tmp_path / "run")
-    from ibpdist.campaigns import spec_of
+    from ibpdist.campaigns.run import spec_of
 
     directory.begin(spec_of(grid(store)), "f")
     directory.close()

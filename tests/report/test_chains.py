@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from ibpdist.evaluate.diagnostics import diagnostics
 from ibpdist.report import chains
+from ibpdist.runs.diagnostics import diagnostics
 
 RNG = np.random.default_rng(2)
 

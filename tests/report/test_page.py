@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist.errors import StorageError, UsageError
+from ibpdist.base.errors import StorageError, UsageError
 from ibpdist.report.html.facts import LISTED, Facts
 from ibpdist.report.html.markup import sentence
 from ibpdist.report.html.sections import SECTIONS

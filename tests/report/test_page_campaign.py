@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist.errors import StorageError
+from ibpdist.base.errors import StorageError
 from ibpdist.evaluate import consensus
 from ibpdist.report.campaign import summary
 from ibpdist.report.html.facts import Facts

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ibpdist as ibp
+from ibpdist.base.errors import IbpError, OutputInUse, UsageError
 from ibpdist.cli import main
-from ibpdist.errors import IbpError, OutputInUse, UsageError
 from ibpdist.report.place import is_page
 
 

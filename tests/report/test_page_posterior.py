@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.evaluate import diagnostics, posterior
+from ibpdist.evaluate import posterior
 from ibpdist.report import chains
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.sections import posterior as section
 from ibpdist.report.html.sections import trace
 from ibpdist.report.page import page, read, report
 from ibpdist.report.summary import summary
+from ibpdist.runs import diagnostics
 from tests.support import report_fits
 from tests.support.report_page import Page, Truth, same, written_right
 
@@ -86,7 +87,7 @@ def test_the_planted_shapes_are_the_pictures(found: Page, truth: Truth) -> None:
     assert len(pictures) == often
     cards = [one.text for one in found.all("article")]
     assert "in 100\u00a0% of the draws" in cards[0]
-    from ibpdist.data.synthetic import shapes
+    from ibpdist.evaluate.synthetic import shapes
 
     for planted in shapes():
         assert min(np.abs(mean - planted).mean() for mean in features["mean"].values[:often]) < 0.15

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from ibpdist.errors import StorageError, UsageError
+from ibpdist.base.errors import StorageError, UsageError
 from ibpdist.report.plots import Strip, draw_strips, strips_figure
 
 IMAGES = [np.arange(6.0) - 2, np.full(6, 3.0)]

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from ibpdist.errors import OutputInUse, StorageError
-from ibpdist.runs import sealed
+from ibpdist.base.errors import OutputInUse, StorageError
 from ibpdist.runs.directory import RunDirectory, identity, is_run
+from ibpdist.storage import sealed
 
 FACTS = {"fingerprint": "abc", "rows": 3}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
-from ibpdist.algorithms.stopping import Snapshot
+from ibpdist.inference.stopping import Snapshot
 from ibpdist.runs import draws
 from ibpdist.runs.draws import Drawn, Keeper, Plan
 

@@ -5,18 +5,18 @@ import shutil
 import numpy as np
 import pytest
 
-from ibpdist.algorithms.stopping import Snapshot
+from ibpdist.base.errors import IbpError, StorageError
+from ibpdist.engine.provenance import facts
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
-from ibpdist.errors import IbpError, StorageError
+from ibpdist.inference.stopping import Snapshot
 from ibpdist.runs import drive as module
-from ibpdist.runs import events
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import drive, in_memory
 from ibpdist.runs.job import Job
 from ibpdist.runs.layout import state_of
-from ibpdist.runs.provenance import facts
 from ibpdist.runs.result import is_complete, open_result
+from ibpdist.storage import events
 from tests.support.clusters import objectives
 from tests.support.toy import Toy, blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec
 

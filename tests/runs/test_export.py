@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ibpdist.errors import OutputInUse, StorageError
+from ibpdist.base.errors import OutputInUse, StorageError
 from ibpdist.runs import export as module
 from ibpdist.runs.export import export
 

@@ -5,15 +5,15 @@ import json
 import numpy as np
 import pytest
 
+from ibpdist.base.errors import InputError, StorageError, UsageError
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data.arrays import as_source
+from ibpdist.engine import provenance
 from ibpdist.engine.serial import Serial
 from ibpdist.engine.sweeps import initial
-from ibpdist.errors import InputError, StorageError, UsageError
-from ibpdist.runs import provenance
 from ibpdist.runs.bench import open_bench
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job, job_of
-from ibpdist.spec import FitSpec
 from tests.support.toy import Toy, blobs, toy_spec
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
+from ibpdist.campaigns.verify import verify
+from ibpdist.engine.history import RunHistory
 from ibpdist.runs import drive as module
 from ibpdist.runs import lost as module_lost
-from ibpdist.runs.history import RunHistory
-from ibpdist.runs.lock import Lock
 from ibpdist.runs.lost import kept, lost
+from ibpdist.storage.lock import Lock
 
 
 def data():

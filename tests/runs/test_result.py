@@ -9,11 +9,12 @@ import xarray as xr
 import zarr
 
 import ibpdist as ibp
-from ibpdist.errors import StorageError
-from ibpdist.runs import result, sealed
+from ibpdist.base.errors import StorageError
+from ibpdist.runs import result
 from ibpdist.runs.drive import drive
 from ibpdist.runs.layout import state_of
 from ibpdist.runs.result import hashes, is_complete, load, open_result
+from ibpdist.storage import sealed
 from tests.support.toy import MemorySource, Toy, blobs, save_blobs, serial_engine, toy_run, toy_spec
 
 
@@ -75,7 +76,7 @@ def test_opens_by_either_name(run):
 
 
 def test_parameters_come_back_bit_for_bit(run):
-    from ibpdist.runs.checkpoint import Checkpoints
+    from ibpdist.engine.checkpoint import Checkpoints
 
     found, kept = state_of(open_result(run)), Checkpoints(run).params(12)
     assert np.array_equal(found.centre, kept.centre)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import zarr
 
-from ibpdist.data import raw_zarr
 from ibpdist.engine._base import groups
 from ibpdist.engine.tree import TreeSum
 from ibpdist.runs import result, rows
 from ibpdist.runs.rows import describe, in_memory, lay_out, row_labels, write
+from ibpdist.storage import raw_zarr
 from tests.support.toy import MemorySource, blobs, save_blobs, serial_engine, toy_run, toy_spec
 
 

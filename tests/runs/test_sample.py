@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
+from ibpdist.campaigns.verify import verify
 from ibpdist.evaluate import posterior
 from ibpdist.report.page import report
 from ibpdist.report.summary import summary
-from ibpdist.runs import events
+from ibpdist.storage import events
 
 SYSTEMS = ["lg-gibbs-finite", "lg-gibbs-infinite", "fa-gibbs-infinite", "lg-collapsed-infinite"]
 STEPS = 24

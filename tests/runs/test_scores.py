@@ -7,11 +7,12 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist.data.synthetic import synthesise
-from ibpdist.errors import StorageError
+from ibpdist.base.errors import StorageError
+from ibpdist.evaluate.synthetic import synthesise
 from ibpdist.report.summary import summary
-from ibpdist.runs import scores, sealed
-from ibpdist.runs.lock import Lock
+from ibpdist.runs import scores
+from ibpdist.storage import sealed
+from ibpdist.storage.lock import Lock
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +52,8 @@ def test_a_score_is_found_in_the_result_and_shown(sound, run, named):
 
 
 def test_rows_whose_chains_disagree_are_kept_and_shown(run, monkeypatch):
-    monkeypatch.setattr("ibpdist.evaluate.exact.FEATURES", {"unit": 1, "normal": 1})
-    monkeypatch.setattr("ibpdist.evaluate.annealed.APART", -100.0)
+    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 1, "normal": 1})
+    monkeypatch.setattr("ibpdist.predict.annealed.APART", -100.0)
     scored = ibp.evaluate(run, chains=2)
     apart = int(scored.disagree.sel(estimate="variance"))
     held = ibp.open_result(run)["heldout"].to_dataset()

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
-from ibpdist.errors import StorageError
-from ibpdist.runs import events
+from ibpdist.base.errors import StorageError
+from ibpdist.campaigns.verify import verify
+from ibpdist.engine.history import RunHistory
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.drive import drive
-from ibpdist.runs.events import Events
-from ibpdist.runs.history import RunHistory
+from ibpdist.storage import events
+from ibpdist.storage.events import Events
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import ibpdist as ibp
-from ibpdist.campaign_verify import verify
-from ibpdist.catalog import SYSTEMS, find
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
+from ibpdist.campaigns.verify import verify
+from ibpdist.catalog.systems import SYSTEMS, find
 from ibpdist.evaluate.posterior import assign
-from ibpdist.runs.events import read
 from ibpdist.runs.warm import can_begin
+from ibpdist.storage.events import read
 
 PARTICLE = {"noise": 0.01, "scale": 1.0, "mass": 2.0}
 FITS = ["lg-vi-infinite", "lg-vi-finite", "lg-vi-infinite-hard", "fa-vi-infinite", "fa-vi-finite"]

@@ -6,18 +6,18 @@ A wrong one must be caught at the length at which the right one passes.
 import numpy as np
 import pytest
 
-from ibpdist.algorithms import anchored as module
-from ibpdist.algorithms import births, xor
-from ibpdist.algorithms.anchored import Anchored
-from ibpdist.algorithms.anchors import Phase
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import DRAW
+from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
-from ibpdist.model import Model
-from ibpdist.observations.gaussian import Gaussian
-from ibpdist.priors.buffet import Buffet
-from ibpdist.rules import DRAW
-from ibpdist.structs import replace
-from ibpdist.weights.unit import Unit
+from ibpdist.inference.gibbs import anchored as module
+from ibpdist.inference.gibbs import births, xor
+from ibpdist.inference.gibbs.anchored import Anchored
+from ibpdist.inference.gibbs.anchors import Phase
+from ibpdist.model.model import Model
+from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.priors.buffet import Buffet
+from ibpdist.model.weights.unit import Unit
 from tests.support import enumeration_infinite as exact
 from tests.support.anchored_cases import after_flips, anchored, cut, step, transition, whole
 from tests.support.enumeration import batch_error

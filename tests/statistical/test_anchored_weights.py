@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from ibpdist.algorithms import births
-from ibpdist.algorithms.anchors import joined
-from ibpdist.draws import Draws
-from ibpdist.structs import combine
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import combine
+from ibpdist.inference.gibbs import births
+from ibpdist.inference.gibbs.anchors import joined
 from tests.support import enumeration_infinite as exact
 from tests.support.anchored_cases import after_flips, anchored, cut, step, whole
 from tests.support.enumeration import batch_error

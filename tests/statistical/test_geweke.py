@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ibpdist.kernels import respond
-from ibpdist.observations import dictionary, gaussian, variances
-from ibpdist.priors import _mass, beta_bernoulli
-from ibpdist.weights.normal import Normal
+from ibpdist.model.observations import dictionary, gaussian, variances
+from ibpdist.model.priors import _mass, beta_bernoulli
+from ibpdist.model.weights.normal import Normal
 from tests.support.geweke import Joint, scores
 
 PASS, CAUGHT = 4.0, 6.0

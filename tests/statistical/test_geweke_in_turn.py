@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ibpdist.algorithms import xor
+from ibpdist.inference.gibbs import xor
 from tests.support.geweke import Joint
 from tests.support.joint_infinite import Finite, Infinite, same_priors, scores, worst
 from tests.support.turns import ONE_LESS, TURNS, DroppedFirst, over_all, transition

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import poisson
 
-from ibpdist.priors._base import PriorSums
-from ibpdist.structs import replace
+from ibpdist.base.structs import replace
+from ibpdist.model.priors._base import PriorSums
 from tests.support import enumeration_infinite as enumeration
 from tests.support.joint_infinite import Infinite, buffet, log_joint, scores, worst
 from tests.support.reference_evidence import log_evidence_ibp

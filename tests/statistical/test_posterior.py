@@ -5,7 +5,7 @@ import pytest
 
 from ibpdist.data._base import Chunk
 from ibpdist.kernels import respond
-from ibpdist.weights.normal import Normal
+from ibpdist.model.weights.normal import Normal
 from tests.support.enumeration import batch_error, events, posterior
 from tests.support.model_cases import Case, algorithm, begin
 

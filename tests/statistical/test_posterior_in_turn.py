@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from ibpdist.algorithms.in_turn import InTurn
-from ibpdist.algorithms.particle import Particles
-from ibpdist.draws import Draws
+from ibpdist.base.randomness import Draws
+from ibpdist.inference.in_turn.in_turn import InTurn
+from ibpdist.inference.in_turn.particle import Particles
 from tests.support import enumeration, enumeration_infinite
 from tests.support.geweke import Joint
 from tests.support.joint_infinite import Finite, Infinite

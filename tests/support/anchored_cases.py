@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ibpdist.algorithms.anchored import Anchored
-from ibpdist.algorithms.anchors import AnchoredState, Phase, joined
+from ibpdist.base.structs import combine, replace
 from ibpdist.data._base import Chunk
-from ibpdist.structs import combine, replace
+from ibpdist.inference.gibbs.anchored import Anchored
+from ibpdist.inference.gibbs.anchors import AnchoredState, Phase, joined
 
 
 def cut(chunk, sizes):

@@ -8,8 +8,8 @@ import psutil
 
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.watch import Patience
-from ibpdist.runs import events
 from ibpdist.runs.drive import drive
+from ibpdist.storage import events
 from tests.support.toy import OPEN_TOY
 
 PLAN = Plan(limit=1 << 30, base=0, chunks=0, sums=0, state=0, cache=1 << 20, spill=False)

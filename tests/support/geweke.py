@@ -15,19 +15,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.params import ModelParams, orphans
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import DRAW
+from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
-from ibpdist.model import Model
-from ibpdist.observations._base import RowState
-from ibpdist.observations.dictionary import GaussianParams
-from ibpdist.observations.gaussian import Gaussian
-from ibpdist.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
-from ibpdist.rules import DRAW
-from ibpdist.structs import replace
-from ibpdist.weights.normal import Normal
-from ibpdist.weights.unit import Unit
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.model.model import Model
+from ibpdist.model.observations._base import RowState
+from ibpdist.model.observations.dictionary import GaussianParams
+from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
+from ibpdist.model.weights.normal import Normal
+from ibpdist.model.weights.unit import Unit
 
 RATE, PSEUDO_NOISE = 1.0, 1e-3
 WEIGHTS = {"unit": Unit(), "normal": Normal()}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ibpdist as ibp
-from ibpdist.runs import events
+from ibpdist.storage import events
 
 GROUPS = ("params", "rows", "trace", "internals", "diagnosis")
 HERE = Path(__file__).parents[2]

@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln
 
-from ibpdist.algorithms.params import ModelParams, orphans
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import DRAW
+from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
-from ibpdist.model import Model
-from ibpdist.observations import gaussian
-from ibpdist.observations._base import RowState
-from ibpdist.observations.gaussian import Gaussian
-from ibpdist.priors.beta_bernoulli import draw_beta
-from ibpdist.priors.buffet import Buffet, BuffetParams
-from ibpdist.rules import DRAW
-from ibpdist.structs import replace
+from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.model.model import Model
+from ibpdist.model.observations import gaussian
+from ibpdist.model.observations._base import RowState
+from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.priors.beta_bernoulli import draw_beta
+from ibpdist.model.priors.buffet import Buffet, BuffetParams
 from tests.support import geweke
 from tests.support.geweke import RATE, WEIGHTS, Draw, loadings, variance, with_data
 

@@ -11,20 +11,20 @@ from itertools import product
 
 import numpy as np
 
-from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.looks import begun
-from ibpdist.catalog import SYSTEMS, build
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import DRAW, HARD, MEAN
+from ibpdist.base.structs import combine, replace
+from ibpdist.catalog.systems import SYSTEMS, build
 from ibpdist.data._base import Chunk
-from ibpdist.draws import Draws
-from ibpdist.model import Model
-from ibpdist.observations._base import RowState
-from ibpdist.observations.gaussian import Gaussian
-from ibpdist.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
-from ibpdist.priors.stick_breaking import StickBreaking, StickBreakingParams
-from ibpdist.rules import DRAW, HARD, MEAN
-from ibpdist.structs import combine, replace
-from ibpdist.weights.normal import Normal
-from ibpdist.weights.unit import Unit
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.starts.looks import begun
+from ibpdist.model.model import Model
+from ibpdist.model.observations._base import RowState
+from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
+from ibpdist.model.priors.stick_breaking import StickBreaking, StickBreakingParams
+from ibpdist.model.weights.normal import Normal
+from ibpdist.model.weights.unit import Unit
 from tests.support import reference as ref
 
 PRIORS = {"finite": BetaBernoulli, "sticks": StickBreaking}

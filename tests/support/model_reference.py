@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ibpdist.observations.gaussian import COLUMN_TURNS, ONE_TURNS
-from ibpdist.observations.variances import TOLERANCE
+from ibpdist.model.observations.gaussian import COLUMN_TURNS, ONE_TURNS
+from ibpdist.model.observations.variances import TOLERANCE
 from tests.support import reference as ref
 from tests.support.model_cases import convex_log_off, prior_moments
 

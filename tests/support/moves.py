@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlogy
 
-from ibpdist.algorithms.coordinate import Coordinate, ModelSums, align
-from ibpdist.draws import Draws
-from ibpdist.moves._base import Situation
-from ibpdist.moves.edit import blank
-from ibpdist.observations._base import RowState, RowSums
-from ibpdist.observations.dictionary import GaussianSums
+from ibpdist.base.randomness import Draws
+from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums, align
+from ibpdist.inference.moves._base import Situation
+from ibpdist.inference.moves.edit import blank
+from ibpdist.model.observations._base import RowState, RowSums
+from ibpdist.model.observations.dictionary import GaussianSums
 from tests.support.model_cases import Case, algorithm, chunked, fit, survey
 
 

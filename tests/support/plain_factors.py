@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.evaluate.predict import Predictor, predictor
-from ibpdist.evaluate.rownoise import EVEN, UNEVEN, RowNoise
-from ibpdist.evaluate.sampled import Sampling
-from ibpdist.evaluate.sequential import closed
+from ibpdist.predict.predict import Predictor, predictor
+from ibpdist.predict.rownoise import EVEN, UNEVEN, RowNoise
+from ibpdist.predict.sampled import Sampling
+from ibpdist.predict.sequential import closed
 from tests.support.real_matrices import Split
 
 RANKS = (5, 10, 20, 30, 40, 60, 80, 120)

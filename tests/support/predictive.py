@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ibpdist.evaluate.predict import Predictor
+from ibpdist.predict.predict import Predictor
 
 
 def make_predictor(features, columns, seed, weights="unit", groups=2, strength=1.0):

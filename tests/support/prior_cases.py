@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import polygamma
 
-from ibpdist.priors._base import PriorSums
-from ibpdist.priors._beta import sticks, weighted
-from ibpdist.rules import Rule
+from ibpdist.base.rules import Rule
+from ibpdist.model.priors._base import PriorSums
+from ibpdist.model.priors._beta import sticks, weighted
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 import ibpdist as ibp
-from ibpdist.errors import OutputInUse
+from ibpdist.base.errors import OutputInUse
 from tests.support.grids import grid
 
 

@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import ibpdist
-from ibpdist.engine.threads import one_thread
+from ibpdist.base.threads import one_thread
 from ibpdist.evaluate.recovery import compare
 from tests.support.planted import Matrix, Planted, Problem, draw
 from tests.support.recovery_rows import Row

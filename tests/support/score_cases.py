@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from ibpdist.evaluate.exact import exact
-from ibpdist.evaluate.predict import Matrix, Predictor, Vector
-from ibpdist.evaluate.sampled import Sampled, Sampling, sampled, together
-from ibpdist.evaluate.sequential import Law, sequential
+from ibpdist.predict.exact import exact
+from ibpdist.predict.predict import Matrix, Predictor, Vector
+from ibpdist.predict.sampled import Sampled, Sampling, sampled, together
+from ibpdist.predict.sequential import Law, sequential
 
 Mask = NDArray[np.bool_]
 MOST = {"unit": 14, "normal": 11}

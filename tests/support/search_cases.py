@@ -9,17 +9,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ibpdist.algorithms.coarse import sums_of
-from ibpdist.algorithms.coordinate import Coordinate
-from ibpdist.algorithms.params import ModelParams
-from ibpdist.algorithms.search import Search
-from ibpdist.algorithms.starts import beginnings
-from ibpdist.catalog import build
+from ibpdist.base.structs import pack, unpack
+from ibpdist.catalog.systems import build
 from ibpdist.data._base import Chunk
 from ibpdist.engine.serial import Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
-from ibpdist.structs import pack, unpack
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.search import Search
+from ibpdist.inference.starts.begin import beginnings
+from ibpdist.inference.starts.coarse import sums_of
 from tests.support.moves import planted
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.starts.rank import Spectrum, spectrum
+from ibpdist.inference.starts.rank import Spectrum, spectrum
 
 Matrix = NDArray[np.float64]
 

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
+from ibpdist.base.errors import InputError
+from ibpdist.base.structs import Array, dims, struct
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Chunk
+from ibpdist.engine.provenance import facts
 from ibpdist.engine.serial import Serial
-from ibpdist.errors import InputError
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
-from ibpdist.runs.provenance import facts
-from ibpdist.spec import FitSpec
-from ibpdist.structs import Array, dims, struct
 
 MEMORY = 0.25
 

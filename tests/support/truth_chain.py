@@ -10,14 +10,15 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ibpdist import pipeline
+from ibpdist.base.randomness import Draws
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data.arrays import as_source
-from ibpdist.draws import Draws
+from ibpdist.engine import provenance
 from ibpdist.engine.place import place_for
-from ibpdist.runs import provenance, result
+from ibpdist.runs import fit as pipeline
+from ibpdist.runs import result
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import job_of
-from ibpdist.spec import FitSpec
 
 SYSTEM = "lg-collapsed-infinite"
 

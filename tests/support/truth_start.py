@@ -14,22 +14,22 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from ibpdist import catalog
-from ibpdist.algorithms._base import Known
-from ibpdist.algorithms.coordinate import Coordinate, ModelSums
-from ibpdist.algorithms.params import ModelParams
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import combine
+from ibpdist.catalog import systems as catalog
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data.arrays import as_source
-from ibpdist.draws import Draws
+from ibpdist.engine import provenance
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
-from ibpdist.observations._base import RowState, RowSums, Survey
-from ibpdist.observations.dictionary import GaussianParams, GaussianSums
-from ibpdist.runs import provenance
+from ibpdist.inference._base import Known
+from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
+from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.model.observations._base import RowState, RowSums, Survey
+from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
 from ibpdist.runs.drive import in_memory
 from ibpdist.runs.job import Job
-from ibpdist.spec import FitSpec
-from ibpdist.structs import combine
 
 Matrix = NDArray[np.float64]
 

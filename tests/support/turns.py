@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ibpdist.algorithms.collapsed import Collapsed, CollapsedTable
-from ibpdist.algorithms.gaps import completed
-from ibpdist.algorithms.in_turn import InTurn
-from ibpdist.algorithms.sequential import Chain
-from ibpdist.algorithms.uncollapsed import Uncollapsed
+from ibpdist.inference.in_turn.collapsed import Collapsed, CollapsedTable
+from ibpdist.inference.in_turn.in_turn import InTurn
+from ibpdist.inference.in_turn.sequential import Chain
+from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
+from ibpdist.inference.missing_cells import completed
 
 TURNS = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed(), "candidates": Uncollapsed(6)}
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.sources._base import Table
-from ibpdist.errors import InputError, UsageError
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt")
 _USERS = {

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.check import inexact, refuse_inexact, refuse_kind, refuse_shape
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources._base import Block
-from ibpdist.errors import InputError
 
 Coords = dict[str, Labels]
 PIECE_LIMIT = 1 << 30

@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.check import EXACT
-from ibpdist.errors import InputError
 
 MISSING = frozenset({"", "na", "nan"})
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.labels import Labels
 from ibpdist.data.sources import cells
 from ibpdist.data.sources._base import Block
 from ibpdist.data.sources.head import Head, read_head
 from ibpdist.data.sources.lines import Lines, split
-from ibpdist.errors import InputError
 
 _BLOCK_CELLS = 1 << 18
 _BLOCK_LINES = 1 << 14

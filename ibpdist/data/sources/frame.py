@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.check import inexact, refuse_inexact, refuse_kind, refuse_shape
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources.array import ArrayTable, Coords
-from ibpdist.errors import InputError, UsageError
 
 
 def is_frame(thing: Any) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.sources.cells import DELIMITERS, Where, is_missing, is_number
 from ibpdist.data.sources.lines import Lines, split
-from ibpdist.errors import InputError, UsageError
 
 _ESCAPES = {r"\t": "\t"}
 """What is typed for a character that a shell does not pass on, and that our messages show so."""

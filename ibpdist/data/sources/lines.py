@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.sources.cells import Where
-from ibpdist.errors import InputError
 
 LINE_LIMIT = 256 << 20
 _QUOTES = "close each in its own line, take line breaks out of cells, and write a quote inside a cell twice"

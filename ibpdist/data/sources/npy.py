@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.check import refuse_kind, refuse_shape
-from ibpdist.data.files import storage_errors
 from ibpdist.data.sources.array import ArrayTable, table_of
-from ibpdist.errors import InputError
+from ibpdist.storage.files import storage_errors
 
 _RATIO = 200
 """How many times its size a member of a .npz file may unpack to."""

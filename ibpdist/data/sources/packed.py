@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.errors import InputError
 from ibpdist.data.check import inexact, refuse_inexact
-from ibpdist.errors import InputError
 
 DIMS = "_ARRAY_DIMENSIONS"
 """The attribute by which arrays of version 2 name their dims, in files that are made for xarray."""

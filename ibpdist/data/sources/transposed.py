@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data.files import storage_errors
 from ibpdist.data.labels import Labels
 from ibpdist.data.sources._base import Block, Table
+from ibpdist.storage.files import storage_errors
 
 _BLOCK_BYTES = 16 << 20
 

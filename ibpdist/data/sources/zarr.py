@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist.base.errors import IbpError, InputError, StorageError, UsageError
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources._base import Block
 from ibpdist.data.sources.array import ArrayTable
 from ibpdist.data.sources.packed import DIMS, Packing, packing_of
-from ibpdist.data.zarrs import refuse_large_metadata
-from ibpdist.errors import IbpError, InputError, StorageError, UsageError
+from ibpdist.storage.zarrs import refuse_large_metadata
 
 CHUNK_LIMIT = 1 << 30
 _MARKERS = ("zarr.json", ".zarray", ".zgroup")

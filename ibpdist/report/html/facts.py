@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist import catalog
-from ibpdist.errors import UsageError
+from ibpdist.base.errors import UsageError
+from ibpdist.catalog import systems
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.evaluate import posterior
 from ibpdist.evaluate.fitted import spec_of
 from ibpdist.report import chains
 from ibpdist.report.html import ranking
 from ibpdist.report.html.numbers import Number
 from ibpdist.report.html.rows import Seen, look
-from ibpdist.spec import FitSpec
 
 Event = Mapping[str, Any]
 Values = NDArray[Any]
@@ -97,7 +97,7 @@ class Facts:
     @property
     def scaled(self) -> bool:
         """Whether features have weights in rows; draws of those are not kept."""
-        return catalog.find(str(self.attrs["system"])).weights != "unit"
+        return systems.find(str(self.attrs["system"])).weights != "unit"
 
     @property
     def who(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.evaluate.campaign import comparable
+from ibpdist.campaigns.campaign import comparable
 
 HOLDOUT = "holdout"
 At = dict[str, int]

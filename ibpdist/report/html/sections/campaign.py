@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from ibpdist.catalog import SYSTEMS
+from ibpdist.catalog.systems import SYSTEMS
 from ibpdist.report.html.charts import COLOURS, Chart, Curve
 from ibpdist.report.html.facts import Facts, Values
 from ibpdist.report.html.markup import Child, Html, figure, join, tag

@@ -6,22 +6,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ibpdist.evaluate import diagnostics
 from ibpdist.report import chains
 from ibpdist.report.html.charts import bar
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, sentence, table, tag
-from ibpdist.report.html.numbers import (
-    COUNT,
-    PERCENT,
-    VALUE,
-    WHOLE_PERCENT,
-    Form,
-    Number,
-    fixed,
-    significant,
-)
+from ibpdist.report.html.numbers import COUNT, PERCENT, VALUE, WHOLE_PERCENT, Form, Number, fixed, significant
 from ibpdist.report.html.sections._base import Section
+from ibpdist.runs import diagnostics
 
 MOST = 24
 """Numbers of features that are listed."""

@@ -51,7 +51,7 @@ def _said(facts: Facts, name: str) -> Html:
 
 
 def _summary(facts: Facts) -> Child:
-    from ibpdist.catalog import SYSTEMS
+    from ibpdist.catalog.systems import SYSTEMS
 
     system = SYSTEMS.get(str(facts.attrs["system"]))
     return f", {system.summary}" if system else None

@@ -1,0 +1,65 @@
+"""Where each stored record is defined, by its tag.
+
+Tags are what files hold, so they stay for ever; a module that moves changes its line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+HOMES: Mapping[str, str] = {
+    "always-params": "ibpdist.model.priors.always",
+    "anchored-params": "ibpdist.inference.gibbs.anchors",
+    "anchored-row-state": "ibpdist.inference.gibbs.anchors",
+    "beta-bernoulli-params": "ibpdist.model.priors.beta_bernoulli",
+    "buffet-params": "ibpdist.model.priors.buffet",
+    "chain": "ibpdist.inference.in_turn.sequential",
+    "chain-report": "ibpdist.inference.in_turn.chains",
+    "chain-reports": "ibpdist.inference.in_turn.chains",
+    "covariance-question": "ibpdist.inference.starts.looks",
+    "data-facts": "ibpdist.inference.in_turn.chains",
+    "failed-question": "ibpdist.inference.batch",
+    "feature-draw": "ibpdist.runs.draws",
+    "gaussian-params": "ibpdist.model.observations.dictionary",
+    "member-params": "ibpdist.inference.batch",
+    "members": "ibpdist.inference.batch",
+    "model-params": "ibpdist.inference.ascent.params",
+    "nothing": "ibpdist.inference.ascent.search",
+    "row-state": "ibpdist.model.observations._base",
+    "sample-question": "ibpdist.inference.starts.looks",
+    "search-params": "ibpdist.inference.ascent.search",
+    "search-progress": "ibpdist.inference.ascent.stand",
+    "search-row-state": "ibpdist.inference.ascent.search",
+    "started-by-fit-params": "ibpdist.inference.gibbs.warmed",
+    "stick-breaking-params": "ibpdist.model.priors.stick_breaking",
+    "survey": "ibpdist.model.observations._base",
+}
+
+TAG_OF_CLASS: Mapping[str, str] = {
+    "AlwaysParams": "always-params",
+    "AnchoredParams": "anchored-params",
+    "AnchoredState": "anchored-row-state",
+    "BetaBernoulliParams": "beta-bernoulli-params",
+    "BuffetParams": "buffet-params",
+    "Chain": "chain",
+    "CovarianceQuestion": "covariance-question",
+    "Drawn": "feature-draw",
+    "Facts": "data-facts",
+    "GaussianParams": "gaussian-params",
+    "Left": "failed-question",
+    "MemberParams": "member-params",
+    "Members": "members",
+    "ModelParams": "model-params",
+    "Nothing": "nothing",
+    "RowState": "row-state",
+    "SampleQuestion": "sample-question",
+    "SearchParams": "search-params",
+    "SearchState": "search-row-state",
+    "Stand": "search-progress",
+    "StickBreakingParams": "stick-breaking-params",
+    "Survey": "survey",
+    "Told": "chain-report",
+    "ToldOf": "chain-reports",
+    "WarmedParams": "started-by-fit-params",
+}
+"""Tags of the records that the first format named by their class."""

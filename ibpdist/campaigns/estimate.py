@@ -1,0 +1,147 @@
+"""What a campaign would take: fits, memory, disk, and time from a trial of each kind of fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from ibpdist.base.errors import IbpError
+from ibpdist.base.words import counted, duration, size
+from ibpdist.campaigns.directory import Fit, Manifest, is_finished
+from ibpdist.campaigns.groups import abreast, grouped, planned_for, share_of, spread
+from ibpdist.campaigns.run import Given, spec_of
+from ibpdist.campaigns.spec import in_words
+from ibpdist.campaigns.time import Timing, features, seconds
+from ibpdist.catalog import systems
+from ibpdist.catalog.spec import FitSpec
+from ibpdist.data._base import Source
+from ibpdist.data.arrays import as_source
+from ibpdist.engine.checkpoint import KEPT
+from ibpdist.engine.place import Place, place_for
+from ibpdist.runs.draws import PLACED, ROWS_KEPT
+
+NAMED = 8
+"""Kinds of fits that cannot begin which are named one by one."""
+
+
+def estimate(
+    campaign: Given,
+    run: str | Path,
+    *,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+) -> str:
+    """What `sweep` would do with the same arguments, in words. Nothing is written."""
+    path = Path(run)
+    spec = spec_of(campaign, path)
+    source = as_source(spec.data)
+    place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    manifest = Manifest.of(spec, source.fingerprint)
+    new = [fit for fit in manifest.fits if not is_finished(path, fit.id)]
+    there = len(manifest.fits) - len(new)
+    known = f", {there} of them are there already" if there else ""
+    lines = [f"{counted(len(manifest.fits), 'fit')}{known}{_chains(new)}"]
+    if not new:
+        return lines[0]
+    timing = Timing(source, max(1, place.workers))
+    broken = _broken(new, timing, place)
+    lines += _refused(broken)
+    some = [fit for fit in new if fit.id not in broken]
+    return "\n".join([*lines, *(_needs(some, timing, place) if some else [])])
+
+
+def _chains(fits: Sequence[Fit]) -> str:
+    """A word about samplers, of which each makes several chains."""
+    each = [fit.spec.chains for fit in fits if systems.find(fit.spec.system).sampler]
+    if not each:
+        return ""
+    return f"; {counted(len(each), 'sampler')} among them, together {counted(sum(each), 'chain')}"
+
+
+def _broken(fits: Sequence[Fit], timing: Timing, place: Place) -> Mapping[str, tuple[Fit, str]]:
+    """Fits that cannot begin, each with the reason; restarts of a kind are alike."""
+    told: dict[str, str | None] = {}
+    found = {}
+    for fit in fits:
+        kind = in_words({name: value for name, value in fit.labels.items() if name != "restart"})
+        if kind not in told:
+            told[kind] = _fault(fit, timing, place)
+        reason = told[kind]
+        if reason is not None:
+            found[fit.id] = fit, reason
+    return found
+
+
+def _fault(fit: Fit, timing: Timing, place: Place) -> str | None:
+    try:
+        timing.check(fit.spec)
+        planned_for([fit], timing.source, place)
+    except IbpError as error:
+        return str(error)
+    return None
+
+
+def _refused(broken: Mapping[str, tuple[Fit, str]]) -> Iterator[str]:
+    """A line for each kind of fit that cannot begin."""
+    if not broken:
+        return
+    yield f"{counted(len(broken), 'fit')} cannot begin:"
+    kinds: dict[str, str] = {}
+    for fit, reason in broken.values():
+        kinds.setdefault(in_words({n: v for n, v in fit.labels.items() if n != "restart"}), reason)
+    yield from (f"- {kind}: {reason}" for kind, reason in list(kinds.items())[:NAMED])
+    if len(kinds) > NAMED:
+        yield f"- and {counted(len(kinds) - NAMED, 'more kind')}"
+
+
+def _needs(fits: Sequence[Fit], timing: Timing, place: Place) -> list[str]:
+    source = timing.source
+    by_holdout = sorted(fits, key=lambda fit: str(fit.spec.holdout))
+    count = abreast(fits, source, place.workers)
+    share = share_of(place, count, None)
+    groups = [
+        some
+        for _, alike in groupby(by_holdout, key=lambda fit: fit.spec.holdout)
+        for some in grouped(list(alike), source, share, None)
+    ]
+    groups = spread(groups, count)
+    largest = max((planned_for(some, source, share) for some in groups), key=lambda plan: plan.state)
+    processes = max(1, place.workers)
+    results = sum(_stored(fit.spec, source) for fit in fits)
+    kept = KEPT * largest.state * processes
+    return [
+        f"{counted(len(fits), 'fit')} in {counted(len(groups), 'group')}, in {place.words}",
+        str(largest),
+        f"disk: at most {size(results)} of results, and {size(kept)} of checkpoints while they are made",
+        _time(groups, timing, place),
+    ]
+
+
+def _stored(spec: FitSpec, source: Source) -> int:
+    """Bytes of a result: what a row has of each feature, and parameters."""
+    each = features(spec)
+    numbers = systems.entries(spec.system, {**spec.set, "moves": False})
+    rows = source.rows * each * numbers * source.dtype.itemsize
+    fitted = rows + 8 * each * (4 * source.columns + 2 * each)
+    return fitted + (_drawn(spec, each, source) if systems.find(spec.system).sampler else 0)
+
+
+def _drawn(spec: FitSpec, count: int, source: Source) -> int:
+    """The same of the draws of a sampler, with who has what unless that is too much."""
+    entries = spec.chains * count * ((spec.steps - spec.burned) // spec.thin)
+    kept = source.rows if entries * source.rows <= ROWS_KEPT else 0
+    return entries * (4 * source.columns + 8 * len(PLACED) + kept)
+
+
+def _time(groups: Sequence[Sequence[Fit]], timing: Timing, place: Place) -> str:
+    specs = [[fit.spec for fit in fits] for fits in groups]
+    total = seconds(specs, timing, lambda spec: _stored(spec, timing.source), place.workers > 0)
+    steps = sorted({spec.steps for group in specs for spec in group})
+    limit = " or ".join(f"{one:,}" for one in steps)
+    return (
+        f"time: about {duration(total)}, if every fit makes its {limit} steps; fits that converge make fewer"
+    )

@@ -1,0 +1,85 @@
+"""Which fits of a campaign advance together, and how many such groups side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ibpdist.base.errors import UsageError
+from ibpdist.campaigns.directory import Fit
+from ibpdist.catalog import systems
+from ibpdist.data._base import Source
+from ibpdist.engine.memory import Plan, available, plan
+from ibpdist.engine.place import Place
+from ibpdist.runs.fit import PLANNED, planned
+from ibpdist.runs.job import job_on
+
+LARGEST = 256
+"""Fits of a group; a step of all of them is one line of its log."""
+TASKS = 16
+"""Tasks of a step for each worker with which one group is enough: its updates, during which workers wait,
+are short against them."""
+
+
+def is_sampler(fit: Fit) -> bool:
+    return systems.find(fit.spec.system).sampler
+
+
+def abreast(fits: Sequence[Fit], source: Source, workers: int) -> int:
+    """Groups that advance side by side so that no worker waits: one where a step is many tasks."""
+    tasks = min(fit.spec.chains if systems.find(fit.spec.system).in_turn else source.chunks for fit in fits)
+    if workers == 0 or tasks >= TASKS * workers:
+        return 1
+    return min(len(fits), max(2, -(-workers // tasks)))
+
+
+def share_of(place: Place, count: int, processes: int | None) -> Place:
+    """The place as each of `count` groups sees it that advance side by side."""
+    if count == 1:
+        return place
+    memory = place.memory or available(processes or max(1, place.workers))
+    cache = None if place.cache is None else place.cache // count
+    return replace(place, memory=memory // count, cache=cache)
+
+
+def spread(groups: Sequence[Sequence[Fit]], count: int) -> list[list[Fit]]:
+    """At least so many groups, if there are as many fits: the largest ones are divided, large fits evenly."""
+    made = [list(fits) for fits in groups]
+    while len(made) < count:
+        largest = max(made, key=len)
+        if len(largest) == 1:
+            break
+        at = made.index(largest)
+        made[at : at + 1] = [largest[::2], largest[1::2]]
+    return made
+
+
+def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:
+    """As few groups as fit into memory, in order; a fit that is too large goes alone, and so do samplers."""
+    made: list[list[Fit]] = []
+    for fit in sorted(fits, key=is_sampler):
+        alone = not made or len(made[-1]) >= LARGEST or is_sampler(fit)
+        if not alone and _fits([*made[-1], fit], source, place, processes):
+            made[-1].append(fit)
+        else:
+            made.append([fit])
+    return made
+
+
+def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: int | None = None) -> Plan:
+    """The memory of each process for fits that advance together."""
+    if is_sampler(fits[0]):
+        return planned(job_on(fits[0].spec, source), place, processes)
+    sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
+    entries = max(systems.entries(fit.spec.system, fit.spec.set) for fit in fits)
+    largest, count = max(sizes), processes or max(1, place.workers)
+    alike = -(-sum(sizes) // largest)
+    limit = place.memory or available(count)
+    return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries)
+
+
+def _fits(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> bool:
+    try:
+        return not planned_for(fits, source, place, processes).spill
+    except UsageError:
+        return False

@@ -1,0 +1,129 @@
+"""How a campaign stands, told after each step of a group and before each score."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ibpdist.base.progress import Running, Standing, Sweep
+from ibpdist.base.timeleft import stopping
+from ibpdist.campaigns.directory import Fit, failure, is_finished
+from ibpdist.campaigns.left import Ledger, Plan, ScoreTimes
+from ibpdist.campaigns.spec import in_words
+from ibpdist.catalog import systems
+from ibpdist.inference.batch import terms_of
+from ibpdist.inference.stopping import Snapshot
+from ibpdist.runs.fit import PLANNED
+
+OVERHEAD = 0.02
+"""Seconds of a step of a group on a cluster, whatever its fits are; in one process nothing to speak of."""
+Trial = Callable[[Fit, int], float]
+"""Seconds that the score of a fit with so many active features takes."""
+
+
+def free(fit: Fit, active: int) -> float:
+    """Scores take no time."""
+    return 0.0
+
+
+@dataclass
+class Teller:
+    """Tells of the fits of a grid; what else a group has that goes on is left out.
+
+    A fit either runs or has ended or waits; groups that advance side by side tell of it in turn.
+    """
+
+    path: Path
+    fits: Sequence[Fit]
+    progress: Sweep | None
+    trial: Trial = free
+    distributed: bool = False
+    running: dict[str, Running] = field(default_factory=dict)
+    """By fit."""
+    ended: set[str] = field(default_factory=set)
+    failed: int = 0
+    ledger: Ledger = field(init=False)
+    scores: ScoreTimes = field(init=False)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __post_init__(self) -> None:
+        by_id = {fit.id: fit for fit in self.fits}
+        plans = {fit.id: plan_of(fit) for fit in self.fits}
+        self.ledger = Ledger(plans, OVERHEAD if self.distributed else 0.0)
+        self.scores = ScoreTimes(lambda fit, active: self.trial(by_id[fit], active), time.monotonic)
+
+    def rest(self, fits: Sequence[Fit] = ()) -> None:
+        """None of these fits runs now, and those among them without a result or a failure wait."""
+        with self.lock:
+            for fit in fits:
+                self.running.pop(fit.id, None)
+                self.ended.discard(fit.id)
+            failed = {fit.id for fit in self.fits if failure(self.path, fit.id)}
+            self.failed = len(failed)
+            self.ended |= failed | {fit.id for fit in self.fits if is_finished(self.path, fit.id)}
+            self._note(fits)
+            self._tell()
+
+    def _note(self, fits: Sequence[Fit]) -> None:
+        """A group has ended when its fits of the grid have; else it begins or waits."""
+        group, now = [fit.id for fit in fits], time.monotonic()
+        if fits and any(fit in self.ledger.plans and fit not in self.ended for fit in group):
+            self.ledger.begin(group, now)
+        elif fits:
+            self.ledger.write(group, now)
+        self.ledger.written |= self.ended
+
+    def step(self, fits: Sequence[Fit], now: Snapshot) -> None:
+        """A group made a step."""
+        ours = {fit.id for fit in self.fits}
+        levels = {}
+        with self.lock:
+            for at, fit in enumerate(fits):
+                if fit.id not in ours:
+                    continue
+                terms = terms_of(at, now.trace)
+                if terms:
+                    levels[fit.id] = terms["objective"]
+                    ended = now.params.members[at].stop is not None
+                    self._guess(fit, int(terms["active"]), ended)
+                if terms and not ended:
+                    level, active = terms["objective"], int(terms["active"])
+                    name, limit = in_words(fit.labels), fit.spec.steps
+                    self.running[fit.id] = Running(name, now.step, limit, level, active)
+                else:
+                    self.running.pop(fit.id, None)
+                    self.ended.add(fit.id)
+            self.ledger.step([fit.id for fit in fits], now.step, levels, time.monotonic())
+            for fit in fits:
+                if fit.id in self.ended:
+                    self.ledger.end(fit.id)
+            self._tell()
+
+    def _guess(self, fit: Fit, active: int, ended: bool) -> None:
+        """How long its score will take, if somebody wants to know."""
+        if fit.spec.holdout and self.progress is not None:
+            self.ledger.guesses[fit.id] = self.scores.of(fit.id, fit.spec.system, active, ended)
+
+    def scoring(self, number: int, of: int, share: float = 0.0) -> None:
+        """All fits have ended, and one of them is scored, of which so much is done."""
+        with self.lock:
+            self.ledger.score(number, of, share, time.monotonic())
+            self._tell((number, of))
+
+    def _tell(self, scoring: tuple[int, int] | None = None) -> None:
+        if self.progress is None:
+            return
+        left = self.ledger.left(time.monotonic()) if self.running or scoring else None
+        counts = (len(self.ended), len(self.fits), self.failed)
+        self.progress(Standing(*counts, list(self.running.values()), left, scoring))
+
+
+def plan_of(fit: Fit) -> Plan:
+    """What is known of a fit before it begins; its work grows with the number of its features."""
+    spec, sampler = fit.spec, systems.find(fit.spec.system).sampler
+    features = PLANNED if spec.truncation == "auto" else spec.truncation
+    units = float(spec.chains * spec.inner * features)
+    return Plan(spec.system, units, stopping(sampler, spec.steps, spec.rtol, features), bool(spec.holdout))

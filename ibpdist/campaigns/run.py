@@ -1,0 +1,359 @@
+"""Sweeps: from a grid to the results of all of its fits, a few groups of them at a time."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ibpdist.base.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
+from ibpdist.base.progress import Count, Sweep
+from ibpdist.base.words import command
+from ibpdist.campaigns import group as groups
+from ibpdist.campaigns import summary as table
+from ibpdist.campaigns.directory import (
+    GRID,
+    CampaignDirectory,
+    Fit,
+    Manifest,
+    failure,
+    fit_folder,
+    is_campaign,
+    is_finished,
+    sealed_grid,
+)
+from ibpdist.campaigns.groups import abreast, grouped, is_sampler, planned_for, share_of, spread
+from ibpdist.campaigns.progress import Teller
+from ibpdist.campaigns.spec import CampaignSpec
+from ibpdist.campaigns.time import Timing
+from ibpdist.data._base import Source
+from ibpdist.data.arrays import as_source
+from ibpdist.data.outputs import refuse_place
+from ibpdist.data.splits import held
+from ibpdist.data.urls import refuse_urls
+from ibpdist.engine import provenance
+from ibpdist.engine._base import Engine
+from ibpdist.engine.memory import Plan
+from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.serial import Serial
+from ibpdist.runs import scores
+from ibpdist.runs.directory import RunDirectory, is_run
+from ibpdist.runs.fit import advance
+from ibpdist.runs.job import job_on
+from ibpdist.storage import records
+
+if TYPE_CHECKING:
+    from ibpdist.campaigns.campaign import Campaign
+    from ibpdist.engine.cluster import Cluster
+
+Given = str | Path | CampaignSpec | Mapping[str, Any]
+"""A YAML file, or what would stand in it."""
+
+
+def sweep(
+    campaign: Given,
+    run: str | Path,
+    *,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+    progress: Sweep | None = None,
+) -> Campaign:
+    """Make all fits of a grid that are not in RUN yet; what it found, as `open_campaign` gives it.
+
+    campaign: a YAML file, or a mapping with its keys: data, system, truncation, restarts, seed, steps,
+    rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin.
+    run: the directory of the campaign. An interrupted one goes on; with more values than before only
+    what is new is computed; fits that failed are tried again.
+    workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
+    progress: is called with a `Standing` after each step.
+    """
+    from ibpdist.campaigns.campaign import read_campaign
+
+    path = Path(run)
+    spec = spec_of(campaign, path)
+    refuse_place(path, spec.data)
+    source = as_source(spec.data)
+    if source.rows == 0:
+        raise InputError("has no rows", file=spec.data)
+    place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    if not is_campaign(path):
+        place.refuse_silent()
+    directory = CampaignDirectory(path)
+    try:
+        _Sweep(directory, directory.begin(spec, source.fingerprint), source, place, progress).run()
+    except KeyboardInterrupt:
+        directory.events.add("interrupted")
+        raise
+    finally:
+        directory.close()
+    return read_campaign(path)
+
+
+def spec_of(campaign: Given, run: Path | None = None) -> CampaignSpec:
+    """The grid, its data by absolute path; in a file the path is relative to the file. The file in RUN itself
+    stands for the grid that is sealed there."""
+    refuse_urls(campaign, run)
+    if run is not None and is_campaign(run) and _is_file(campaign, run / GRID):
+        return sealed_grid(run)
+    if isinstance(campaign, CampaignSpec):
+        spec, base = campaign, Path()
+    elif isinstance(campaign, Mapping):
+        spec, base = CampaignSpec.make(**campaign), Path()
+    else:
+        spec, base = CampaignSpec.read(campaign), Path(campaign).parent
+    refuse_urls(spec.data)
+    return spec.model_copy(update={"data": str((base / spec.data).absolute())})
+
+
+def _is_file(campaign: Given, file: Path) -> bool:
+    return isinstance(campaign, str | Path) and Path(campaign).resolve() == file.resolve()
+
+
+@dataclass
+class _Sweep:
+    """One call of `sweep`: what it works with, and the fits that it is to make."""
+
+    directory: CampaignDirectory
+    manifest: Manifest
+    source: Source
+    place: Place
+    progress: Sweep | None
+    share: Place = field(init=False)
+    """What each of the groups has of the place that advance side by side."""
+    told: Teller = field(init=False)
+    wanted: set[str] = field(default_factory=set)
+    """Ids of the fits to make."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    views: dict[float | str, Source] = field(default_factory=dict)
+    """The data as fits see them, by hold-out."""
+
+    def __post_init__(self) -> None:
+        path = self.directory.path
+        self.told = Teller(path, self.manifest.fits, self.progress, self._trial, self.place.distributed)
+
+    def run(self) -> None:
+        fits = self.manifest.fits
+        for fit in fits:
+            self.directory.forget_failure(fit)
+        wanted = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
+        self.wanted = {fit.id for fit in wanted}
+        self.told.rest()
+        if wanted:
+            with self.place.cluster() as cluster:
+                size = cluster.size if cluster else None
+                count = abreast(wanted, self.source, size or 0)
+                self.share = share_of(self.place, count, size)
+                self._advance_all(self._groups(wanted, size, count), cluster, count)
+        self._score_all()
+        table.write(self.directory.path, self.manifest)
+
+    def _trial(self, fit: Fit, active: int) -> float:
+        """Seconds of the score of a fit with so many active features, by a trial on some rows."""
+        return self.timing.score(fit.spec, active)
+
+    @cached_property
+    def timing(self) -> Timing:
+        return Timing(self.source, max(1, self.place.workers))
+
+    def seen(self, fit: Fit) -> Source:
+        """The data as a fit sees them."""
+        recipe = fit.spec.holdout
+        if recipe not in self.views:
+            self.views[recipe] = held(self.source, recipe) if recipe else self.source
+        return self.views[recipe]
+
+    def _is_made(self, fit: Fit) -> bool:
+        """Whether its result is there; without a log that tells of its end the fit has failed."""
+        folder = fit_folder(self.directory.path, fit.id)
+        if not is_finished(self.directory.path, fit.id):
+            return False
+        try:
+            table.ended(folder)
+        except StorageError as error:
+            self._fail(fit, error)
+        return True
+
+    def _can_begin(self, fit: Fit) -> bool:
+        """Whether its system takes its settings and the data; else it has failed, and the others have not."""
+        try:
+            job_on(fit.spec, self.seen(fit))
+        except Exception as error:  # noqa: BLE001  (a fit fails alone)
+            self._fail(fit, error)
+            return False
+        return True
+
+    def _groups(self, wanted: Sequence[Fit], size: int | None, count: int) -> list[list[Fit]]:
+        """Groups that are under way, then as few as fit into memory, but enough to be side by side."""
+        known = groups.under_way(self.directory.path, wanted)
+        taken = {fit.id for some in known for fit in some}
+        rest = [fit for fit in wanted if fit.id not in taken]
+        by_holdout: dict[Any, list[Fit]] = {}
+        for fit in rest:
+            by_holdout.setdefault(fit.spec.holdout, []).append(fit)
+        new = [some for fits in by_holdout.values() for some in grouped(fits, self.source, self.share, size)]
+        return [*known, *spread(new, count - len(known))]
+
+    def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
+        """So many groups at a time. Each has a thread, which mostly waits for the cluster; what ends one of
+        them other than well ends all."""
+        if cluster is None or count == 1:
+            for fits in waiting:
+                self._advance(fits, cluster)
+            return
+        with ThreadPoolExecutor(count) as pool:
+            made = [pool.submit(self._advance, fits, cluster) for fits in waiting]
+            try:
+                for one in as_completed(made):
+                    one.result()
+            except BaseException:
+                cluster.halt.set()
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _advance(self, fits: Sequence[Fit], cluster: Cluster | None) -> None:
+        """Take a group to its results; when something breaks for all of it, its fits go on by halves."""
+        step = self._alone if is_sampler(fits[0]) else self._together
+        broken = step(fits, cluster)
+        if broken is None:
+            with self.lock:
+                table.write(self.directory.path, self.manifest)
+        elif len(fits) == 1:
+            self._fail(fits[0], broken)
+            self.told.rest(fits)
+        else:
+            self.directory.events.add("broken", fits=[fit.id for fit in fits], reason=str(broken))
+            path = self.directory.path
+            left = [fit for fit in fits if fit.id in self.wanted and not is_finished(path, fit.id)]
+            half = len(left) // 2
+            self.told.rest(fits)
+            for some in filter(None, (left[:half], left[half:])):
+                self._advance(some, cluster)
+
+    def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
+        """Step a group to its end; what broke it, if anything did that is not of the place where it runs."""
+        self.told.rest(fits)
+        source = self.seen(fits[0])
+        try:
+            job = groups.group_of([fit.spec for fit in fits], source)
+            memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
+        except UsageError as error:
+            return error
+        with _going_on(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
+            run.events.add("memory", plan=str(memory))
+            with _engine(run, cluster, memory, source.chunks) as engine:
+                try:
+                    groups.finish(self.directory, run, fits, job, engine, partial(self.told.step, fits))
+                except (ClusterLost, StorageError):
+                    raise
+                except Exception as error:  # noqa: BLE001  (the fits of other groups go on)
+                    groups.close(run, broken=str(error))
+                    return error
+        self.told.rest(fits)
+        return None
+
+    def _alone(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
+        """The same of a sampler: its chains advance together, in a run that is that of the fit already."""
+        self.told.rest(fits)
+        (fit,) = fits
+        job = job_on(fit.spec, self.seen(fit))
+        with _going_on(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
+            try:
+                advance(run, job, self.share, cluster, progress=partial(self.told.step, fits))
+            except (ClusterLost, StorageError):
+                raise
+            except Exception as error:  # noqa: BLE001  (the other fits go on)
+                return error
+            seconds = table.ended(run.path)["seconds"]
+        self.told.rest(fits)
+        self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
+        return None
+
+    def _fail(self, fit: Fit, error: Exception, what: str = "") -> None:
+        known = isinstance(error, IbpError)
+        reason = str(error) if known else f"{type(error).__name__}: {error}; this is a bug"
+        self.directory.fail(fit, what + reason, error.code if isinstance(error, IbpError) else BUG)
+
+    def _score_all(self) -> None:
+        """The held-out scores that finished fits should have and have not."""
+        wanted = [fit for fit in self.manifest.fits if self._lacks_score(fit)]
+        for number, fit in enumerate(wanted, 1):
+            self.told.scoring(number, len(wanted))
+            self._score(fit, partial(self._scored, number, len(wanted)))
+        if wanted:
+            self.told.rest()
+
+    def _scored(self, number: int, of: int, rows: int, whole: int | None) -> None:
+        self.told.scoring(number, of, rows / (whole or 1))
+
+    def _lacks_score(self, fit: Fit) -> bool:
+        path = self.directory.path
+        if not fit.spec.holdout or not is_finished(path, fit.id) or failure(path, fit.id):
+            return False
+        try:
+            return scores.own(scores.read(fit_folder(path, fit.id)), fit.spec.data) is None
+        except StorageError:
+            return True
+
+    def _score(self, fit: Fit, progress: Count) -> None:
+        """The held-out score of a finished fit, which has failed when there is none or it cannot be kept."""
+        from ibpdist.evaluate.heldout import evaluate
+
+        folder = fit_folder(self.directory.path, fit.id)
+        try:
+            with scores.required(), records.storage_errors(folder):
+                scores.mend(folder)
+                evaluate(folder, workers=self.place.workers or None, progress=progress)
+        except Exception as error:  # noqa: BLE001  (a fit fails alone)
+            self._fail(fit, error, "has no held-out score: ")
+        else:
+            self.directory.events.add("scored", fit=fit.id)
+
+
+@contextmanager
+def _going_on(campaign: Path) -> Iterator[None]:
+    """A cluster that is lost ends the campaign; the sentence says how that goes on, not a part of it."""
+    try:
+        yield
+    except ClusterLost as lost:
+        cause = str(lost).partition("; nothing that was saved is lost")[0].partition("; go on with")[0]
+        way = command("sweep", campaign / GRID, campaign)
+        raise ClusterLost(f"{cause}; no fit that was finished is lost, go on with: {way}") from lost
+
+
+@contextmanager
+def _run_of(campaign: Path, fit: Fit, source: Source) -> Iterator[RunDirectory]:
+    """The run of a fit that advances alone, new or under way."""
+    folder = fit_folder(campaign, fit.id)
+    if is_run(folder):
+        run = RunDirectory.open(folder)
+    else:
+        facts = provenance.facts(source)
+        run = RunDirectory.create(folder, fit.spec.dump(), lambda: facts, overwrite=True)
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+@contextmanager
+def _engine(run: RunDirectory, cluster: Cluster | None, planned: Plan, chunks: int) -> Iterator[Engine]:
+    path = run.path.absolute()
+    if cluster is None:
+        spill = str(path / "state") if planned.spill else ""
+        engine: Engine = Serial(groups.open_bench(str(path), planned.cache, spill))
+    else:
+        engine = cluster.engine(path, run.nonce, groups.OPEN, chunks, planned, run.tell)
+    try:
+        yield engine
+    finally:
+        engine.close()
+        shutil.rmtree(path / "state", ignore_errors=True)

@@ -1,0 +1,170 @@
+"""How a model is fitted: methods by name, with the settings that are theirs and not the model's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ibpdist.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from ibpdist.model.model import Model
+
+FIT = 200
+"""Steps after which a fit that a sampler begins with is good enough."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an algorithm is made of besides the model: K, sweeps over the features in a step, steps that
+    are not kept, and the settings of the method as they were given."""
+
+    features: int
+    inner: int
+    burn: int
+    settings: Mapping[str, object]
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.settings.get(name, default)
+        if not isinstance(value, bool):
+            raise UsageError(f"{name}: {value!r}: expected true or false")
+        return value
+
+    def number(self, name: str, default: float, least: float) -> float:
+        value = self.settings.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < float("inf"):
+            raise UsageError(f"{name} is {value!r}; expected a number of at least {least:g}")
+        return float(value)
+
+    def count(self, name: str, default: int) -> int:
+        value = self.settings.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UsageError(f"{name}: {value!r}: expected a whole number of at least 1")
+        return value
+
+    def start(self, default: str, known: Mapping[str, Any]) -> Any:
+        """What makes the beginning that was asked for; `auto` is the default."""
+        name = self.settings.get("start", "auto")
+        chosen = default if name == "auto" else name
+        if chosen not in known:
+            raise UsageError(f"start: {chosen!r}: expected auto, {', '.join(known)}")
+        return known[str(chosen)]()
+
+
+@dataclass(frozen=True)
+class Method:
+    """Names of its settings, and what makes the algorithm."""
+
+    settings: tuple[str, ...]
+    make: Callable[[Model, Asked], Any]
+
+
+def _ascent(model: Model, asked: Asked) -> Any:
+    """Coordinate ascent with moves; `auto` starts spectral where features are present or absent, and
+    principal where they have weights."""
+    from ibpdist.inference.ascent.agendas import agenda_for
+    from ibpdist.inference.ascent.coordinate import Coordinate
+    from ibpdist.inference.ascent.search import Search
+
+    default = {"unit": "spectral", "normal": "principal"}[model.weights.name]
+    moves, anneal = asked.flag("moves", True), asked.number("anneal", 1.0, 1.0)
+    fit = Coordinate(model, asked.features, asked.inner, asked.start(default, starts()), anneal)
+    return Search(fit, agenda_for(model)) if moves else fit
+
+
+def _gibbs(model: Model, asked: Asked) -> Any:
+    """All rows at once given the prevalences, which are drawn too; `auto` begins where a variational fit
+    ends."""
+    from ibpdist.inference.ascent.coordinate import Coordinate
+
+    begin = asked.start("fit", {"fit": _random} | starts())
+    return _warmed(model, asked, Coordinate(model, asked.features, asked.inner, begin))
+
+
+def _anchored(model: Model, asked: Asked) -> Any:
+    """The same without a limit to the number of features (`most` apart)."""
+    from ibpdist.inference.gibbs.anchored import Anchored
+
+    begin = asked.start("fit", {"fit": _random, "empty": _random} | starts())
+    features = 0 if asked.settings.get("start") == "empty" else asked.features
+    most = asked.count("most", max(1000, 4 * asked.features))
+    births = asked.count("births", 8)
+    return _warmed(model, asked, Anchored(model, features, most, asked.inner, births, begin=begin))
+
+
+def _warmed(model: Model, asked: Asked, sampler: Any) -> Any:
+    """The sampler after a fit, unless it was to begin in another way. The fit has at most half of the
+    steps that are not kept, and none when all are kept: its steps are no draws."""
+    from ibpdist.inference.gibbs.warmed import Warmed
+
+    if asked.settings.get("start", "auto") not in ("auto", "fit"):
+        return sampler
+    steps = max(1, min(FIT, asked.burn // 2)) if asked.burn else 0
+    return Warmed(variational(model, asked), sampler, steps)
+
+
+def _random() -> Any:
+    from ibpdist.inference.starts.begin import Random
+
+    return Random()
+
+
+def _in_turn(turn: str) -> Callable[[Model, Asked], Any]:
+    """Rows one after the other; `auto` begins where a variational fit ends."""
+
+    def make(model: Model, asked: Asked) -> Any:
+        from ibpdist.inference.in_turn.collapsed import Collapsed
+        from ibpdist.inference.in_turn.in_turn import Coins, Empty, InTurn
+        from ibpdist.inference.in_turn.prefit import Prefit
+        from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
+
+        own = int(asked.number("candidates", 0, 0))
+        turns: dict[str, Any] = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed(own)}
+        begins = {"fit": Coins, "random": Coins, "empty": Empty}
+        begin = asked.start("fit", begins)
+        sampler = InTurn(model, turns[turn], asked.features, begin)
+        if asked.settings.get("start", "auto") not in ("auto", "fit"):
+            return sampler
+        return Prefit(sampler, variational(model, asked))
+
+    return make
+
+
+def _particle(model: Model, asked: Asked) -> Any:
+    """All rows once, by many particles."""
+    from ibpdist.inference.in_turn.particle import Particles
+
+    return Particles(model, asked.count("particles", 50))
+
+
+METHODS: Mapping[str, Method] = {
+    "ascent": Method(("start", "moves", "anneal"), _ascent),
+    "gibbs": Method(("start",), _gibbs),
+    "anchored": Method(("start", "most", "births"), _anchored),
+    "collapsed": Method(("start",), _in_turn("collapsed")),
+    "uncollapsed": Method(("start", "candidates"), _in_turn("uncollapsed")),
+    "particle": Method(("particles",), _particle),
+}
+IN_TURN = ("collapsed", "uncollapsed", "particle")
+"""Methods that take the rows one after the other."""
+
+
+def variational(model: Model, asked: Asked) -> Any:
+    """The fit that a sampler of this model begins with: of the same observation and weights."""
+    from ibpdist.model.model import Model
+    from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+    from ibpdist.model.priors.stick_breaking import StickBreaking
+
+    mass = model.prior.mass  # type: ignore[attr-defined]  # all priors that are sampled have one
+    prior = StickBreaking(mass) if model.prior.name == "buffet" else BetaBernoulli(mass)
+    return _ascent(Model(prior, model.weights, model.observation), Asked(asked.features, asked.inner, 0, {}))
+
+
+def starts() -> dict[str, Any]:
+    """How a fit of all rows at once can begin."""
+    from ibpdist.inference.starts.begin import Random, Rows, TruncatedSVD
+    from ibpdist.inference.starts.principal import Principal
+    from ibpdist.inference.starts.spectral import Spectral
+
+    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral, Principal)}

@@ -1,0 +1,302 @@
+"""Coordinate: the parallel algorithm for any model and any rules.
+
+Every row is swept against the same globals, the sums are reduced, and the globals are set to
+their conditionals given the sums. With means it is variational inference, with modes of z
+hard assignment, with draws Gibbs sampling. Monotone for means and modes: rows are independent
+given the globals, so a step is block coordinate ascent (linear-gaussian.md 10), and the objective is a
+function of the new globals and the sums (linear-gaussian.md 5): never a second pass to score.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.errors import UsageError
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import Rule
+from ibpdist.base.structs import Named, replace, struct
+from ibpdist.data._base import Chunk
+from ibpdist.inference._base import Known, Trace
+from ibpdist.inference.ascent.params import OFF, ModelParams, orphans
+from ibpdist.inference.starts.begin import Begin, Random
+from ibpdist.model.model import Model
+from ibpdist.model.observations._base import RowState, RowSums, Survey
+from ibpdist.model.observations.dictionary import known
+from ibpdist.model.observations.rows import linear, worth
+from ibpdist.model.priors._base import PriorSums
+from ibpdist.model.weights._base import WeightSums
+
+ACTIVE = 0.5
+COOL, COLD = 0.9, 1e-3
+BEYOND_THE_REPORT = ("tail", "mass", "noise", "scale")
+"""Terms of the objective that the report's bound does not have."""
+
+
+@struct
+class ModelSums:
+    """Sums of a block of rows: those of z and w, and those of the observation."""
+
+    entries: RowSums
+    observation: Any
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """`features` is the truncation K; `inner` sweeps over the features are made in a step; `begin`
+    makes the first parameters. Rows of step t see variances 1 + (anneal - 1) COOL^t times as large
+    (linear-gaussian.md 10); at 1 they see them as they are."""
+
+    model: Model
+    features: int
+    inner: int = 1
+    begin: Begin = field(default_factory=Random)
+    anneal: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.anneal < np.inf:
+            raise UsageError(f"anneal is {self.anneal}; expected a number of at least 1")
+        for name, value in (("features", self.features), ("inner", self.inner)):
+            if value < 1:
+                raise UsageError(f"{name} is {value}; expected a whole number of at least 1")
+
+    def survey(self, chunk: Chunk) -> Survey:
+        return self.model.observation.survey(chunk)
+
+    def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        return self.begin.ask(self.model, self.features, survey, known, draws)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return self.begin.look(chunk, question, draws)
+
+    def init(self, survey: Survey, draws: Draws, known: Known = ()) -> ModelParams:
+        return self.begin.init(self.model, self.features, survey, known, draws)
+
+    def adopt(self, params: ModelParams, survey: Survey) -> ModelParams:
+        made = replace(params, observation=self.model.observation.adopt(params.observation, survey))
+        return self._filled(made) if self.model.draws else made
+
+    def _filled(self, params: ModelParams) -> ModelParams:
+        """All features of a finite model: a sampler has those too that a fit has dropped, off in all rows."""
+        prior, ids = self.model.prior, params.ids
+        more = (prior.capacity(params.prior) or len(ids)) - len(ids)
+        if more <= 0:
+            return params
+        on = np.pad(params.on, (0, more))
+        blank = prior.resized(params.prior, len(on))
+        counts = PriorSums(on=on, rows=params.rows)
+        seen = params.observation
+        scale = np.append(seen.scale, np.full(more, np.median(seen.scale) if len(ids) else float(seen.unit)))
+        return replace(
+            params,
+            prior=prior.update(blank, counts, Rule.MEAN, np.random.default_rng(0)),
+            observation=known(seen, np.pad(seen.mean, ((0, more), (0, 0))), scale),
+            ids=np.append(ids, ids.max(initial=-1) + 1 + np.arange(more)),
+            **orphans(len(on)),
+            on=on,
+        )
+
+    def start(self, chunk: Chunk, params: ModelParams, draws: Draws) -> RowState:
+        """z uniform on (0, 1), or under draws a coin with the prevalence; weights zero, so nothing is
+        explained yet. (Fair coins would give rows both of two features that undo each other, which no
+        single flip takes back.)
+
+        Against a dictionary that was fitted before, the rows are swept from hot to cold: from where
+        they happen to start they would end in other features, and the fit below the one adopted.
+        """
+        z = draws.uniform("start", chunk.start, chunk.rows, len(params.ids))
+        if self.model.rules.z is not Rule.MEAN:
+            z = (z > 1 - params.on[:, None] / max(float(params.rows), 1.0)).astype(np.float64)
+        width = len(params.ids) if self.model.weights.keeps else 0
+        w = np.zeros((width, chunk.rows), chunk.x.dtype)
+        state = RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)
+        for hot in () if self.model.draws else self.model.observation.heated(params.observation):
+            state, _ = self.local(chunk, state, replace(params, observation=hot), draws)
+        return state
+
+    def renew(self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws) -> RowState:
+        """Rows inferred anew, from hot to cold and from the linear answer, each kept where its part of the
+        objective is higher.
+
+        Only for unit weights; elsewhere rows stay as they are.
+        """
+        old, model = align(local, params), self.model
+        if model.weights.keeps or model.draws or params.observation.latent:
+            return old
+        chance, dtype = params.on / max(float(params.rows), 1.0), chunk.x.dtype
+        log_odds = model.prior.log_odds(params.prior)
+        hot = list(model.observation.heated(params.observation))
+        best, level = old.z, worth(chunk, params.observation, log_odds, old.z)
+        for z, path in (
+            (np.repeat(chance[:, None], chunk.rows, axis=1), hot),
+            (linear(chunk, params.observation, chance), []),
+        ):
+            new = self._swept(
+                chunk, replace(old, z=z.astype(dtype)), params, [*path, *2 * [params.observation]], draws
+            )
+            reached = worth(chunk, params.observation, log_odds, new.z)
+            best, level = np.where(reached > level, new.z, best), np.maximum(reached, level)
+        return replace(old, z=best)
+
+    def _swept(
+        self, chunk: Chunk, state: RowState, params: ModelParams, path: list[Any], draws: Draws
+    ) -> RowState:
+        """Row state after two sweeps against each of the dictionaries of the path."""
+        often = dataclasses.replace(self, inner=2)
+        for seen in path:
+            state, _ = often.local(chunk, state, replace(params, observation=seen), draws)
+        return state
+
+    def local(
+        self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws
+    ) -> tuple[RowState, ModelSums]:
+        model, state = self.model, align(local, params)
+        log_odds, heat = model.prior.log_odds(params.prior), self.heat(draws.step)
+        seen = params.observation if heat == 1 else model.observation.hotter(params.observation, heat)
+        state, entries, observed = model.observation.sweep(
+            chunk, seen, log_odds, model.weights, model.rules, state, draws, self.inner
+        )
+        return state, ModelSums(entries=entries, observation=observed)
+
+    def update(self, params: ModelParams, sums: ModelSums, draws: Draws) -> tuple[ModelParams, Trace]:
+        """Lengths of features, prior, dictionary and variances, each set where the objective is highest."""
+        params, sums = self.balanced(params, sums)
+        model, counts = self.model, PriorSums(on=sums.entries.on, rows=sums.observation.rows)
+        prior = model.prior.update(params.prior, counts, model.rules.prior, draws.generator("prior"))
+        observed = model.observation.update(
+            params.observation, sums.observation, model.rules.dictionary, draws.generator("observation")
+        )
+        made = replace(params, prior=prior, observation=observed, on=counts.on, rows=counts.rows)
+        heat = self.heat(draws.step)
+        hot = {} if self.anneal == 1 else {"heat": heat, "settled": float(heat == 1)}
+        counts_of = counted(sums.entries.on) if self.model.draws else {}
+        return made, {**self.score(made, sums), **hot, **counts_of}
+
+    def heat(self, step: int) -> float:
+        """Factor of the variances in a step."""
+        heat = 1 + (self.anneal - 1) * COOL**step
+        return heat if heat > 1 + COLD else 1.0
+
+    def balanced(self, params: ModelParams, sums: ModelSums) -> tuple[ModelParams, ModelSums]:
+        """Parameters and sums after weights were divided and features multiplied by what is best for each.
+
+        The product is the same, so this is exact; without it both creep to the lengths that their
+        priors like.
+        """
+        model, entries = self.model, sums.entries
+        free = None if model.draws else model.observation.freedom(params.observation)
+        if free is None:
+            return params, sums
+        return self._stretched(params, sums, model.weights.stretch(entries.on, entries.second, free))
+
+    def carried(self, params: ModelParams, sums: ModelSums) -> ModelSums:
+        """Sums of rows that are not met again, made before these parameters, in the units of these."""
+        return self._stretched(params, sums, params.observation.stretch)[1]
+
+    def _stretched(
+        self, params: ModelParams, sums: ModelSums, stretch: NDArray[np.float64]
+    ) -> tuple[ModelParams, ModelSums]:
+        model, entries = self.model, sums.entries
+        observed, observation = model.observation.stretched(params.observation, sums.observation, stretch)
+        cost = model.weights.stretched(
+            WeightSums(cost=entries.cost), entries.on, entries.second, stretch
+        ).cost
+        entries = replace(entries, cost=cost, second=entries.second / stretch**2)
+        return replace(params, observation=observed), ModelSums(entries=entries, observation=observation)
+
+    def score(self, params: ModelParams, sums: ModelSums) -> Trace:
+        """The objective's terms by name, `objective` (with the IBP tail and the priors of learned
+        variances and mass), `bound` (the report's, without), the number of active features, and the
+        magnitude to which rounding is relative."""
+        model, entries = self.model, sums.entries
+        terms = {
+            **model.prior.score(params.prior, PriorSums(on=entries.on, rows=sums.observation.rows)),
+            "z entropy": float(entries.entropy.sum()),
+            **model.weights.score(WeightSums(cost=entries.cost)),
+            **model.observation.score(params.observation, sums.observation),
+        }
+        objective = sum(terms.values())
+        beyond = sum(terms.get(name, 0.0) for name in BEYOND_THE_REPORT)
+        active = float((entries.on > ACTIVE).sum())
+        size = model.observation.magnitude(params.observation)
+        return {
+            "objective": objective,
+            "bound": objective - beyond,
+            "active": active,
+            "magnitude": size,
+            **terms,
+        }
+
+    def additive(self, params: ModelParams) -> bool:
+        return self.model.observation.additive(params.observation)
+
+    def monotone(self) -> bool:
+        return not self.model.draws
+
+    def final(self, params: ModelParams) -> ModelParams:
+        """Nothing is left to be done to rows that were met under these parameters."""
+        still = np.ones_like(params.observation.stretch)
+        return replace(params, observation=replace(params.observation, stretch=still))
+
+    def plain(self) -> Coordinate:
+        return dataclasses.replace(self, anneal=1.0)
+
+    def describe(self, params: ModelParams) -> Named:
+        order = by_prevalence(params)
+        return {
+            "id": (("feature",), params.ids[order]),
+            "prevalence": (("feature",), params.on[order] / max(float(params.rows), 1.0)),
+            "active": (("feature",), params.on[order] > ACTIVE),
+            "log_odds": (("feature",), self.model.prior.log_odds(params.prior)[order]),
+            "chance": (("feature",), self.model.prior.expected(params.prior)[order]),
+            "mass": ((), np.asarray(params.prior.mass)),
+            **self.model.observation.describe(params.observation, order),
+        }
+
+    def describe_rows(self, local: RowState, params: ModelParams) -> Named:
+        state = self.model.observation.current(align(local, params), params.observation)
+        order = by_prevalence(params)
+        found: Named = {"z": (("feature", "row"), state.z[order])}
+        if self.model.weights.keeps:
+            found["w"] = (("feature", "row"), state.w[order])
+        return found
+
+
+def counted(on: NDArray[np.float64]) -> dict[str, float]:
+    """Of a draw: entries that are on, and features that one row has."""
+    return {"entries": float(on.sum()), "singletons": float((on == 1).sum())}
+
+
+def by_prevalence(params: ModelParams) -> NDArray[np.intp]:
+    """Features by falling prevalence, ties in their present order."""
+    return np.argsort(-params.on, kind="stable")
+
+
+def align(state: RowState, params: ModelParams) -> RowState:
+    """Row state for the features of `params`, in their order."""
+    if np.array_equal(state.ids, params.ids):
+        return state
+    place = {int(name): at for at, name in enumerate(state.ids)}
+    new = np.array([int(name) not in place for name in params.ids], dtype=bool)
+    first, second = (np.where(new, parent, params.ids) for parent in params.parents)
+    z = _taken(state.z, place, first)
+    both = np.flatnonzero(new & (second != OFF))
+    if both.size:
+        other = _taken(state.z, place, second[both])
+        z[both] += other - 2 * z[both] * other
+    flipped = new & params.flip.astype(bool)
+    z[flipped] = 1 - z[flipped]
+    w = _taken(state.w, place, first) if state.w.shape[0] else state.w
+    return RowState(ids=np.asarray(params.ids), z=z, w=w)
+
+
+def _taken(table: NDArray[Any], place: dict[int, int], ids: NDArray[Any]) -> NDArray[Any]:
+    """Rows of a table (feature, row) by id, zeros for ids that it does not have."""
+    source = np.array([place.get(int(name), -1) for name in ids], dtype=np.intp)
+    made = table[source] if table.shape[0] else np.zeros((len(ids), table.shape[1]), table.dtype)
+    made[source < 0] = 0
+    return made

@@ -1,0 +1,106 @@
+"""Records of the anchored sampler, and row state after births."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from ibpdist.base.structs import Array, dims, replace, struct
+from ibpdist.inference.ascent.coordinate import align
+from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.model.observations._base import RowState
+
+NOBODY = -1
+"""The owner of a feature that was not born in the last step."""
+
+
+class Phase(IntEnum):
+    """What a step does: count who has what, births and deaths, or flips."""
+
+    COUNT = 0
+    BIRTHS = 1
+    FLIPS = 2
+
+
+@struct("anchored-params", since=1)
+class AnchoredParams:
+    """`now` are the features; the others are what the next step needs.
+
+    `first` (feature) is the place of the anchor in the order of the coming flips. A feature born in the
+    last step begins in the row `owner` (feature) with the weight `mark`. Ids from `fresh` on were never
+    used. `pairs` of features are tried after the coming flips (xor.py).
+    `scale` is that of newborns. `likelihood` and `cost` (of the weights) are those of the rows.
+    """
+
+    now: ModelParams
+    phase: Array = dims()
+    fresh: Array = dims()
+    scale: Array = dims()
+    likelihood: Array = dims()
+    cost: Array = dims()
+    first: Array = dims("feature")
+    owner: Array = dims("feature")
+    mark: Array = dims("feature")
+    pairs: Array = dims("pair two")
+
+
+@struct("anchored-row-state", since=1)
+class AnchoredState:
+    """Row state, and the global row at which it starts."""
+
+    now: RowState
+    start: Array = dims(reduce="min")
+
+
+@struct
+class FlipSums:
+    """After flips: the sums of the model, and those of the columns that the pairs would make."""
+
+    model: Any
+    xors: Any
+
+
+@struct
+class BirthSums:
+    """After births and deaths: counts of holders and the first place of one, of the features that there
+    were; the newborns, in the order of their rows; and what log likelihood and cost gained."""
+
+    on: Array = dims("feature")
+    first: Array = dims("feature", reduce="min")
+    rows: Array = dims()
+    likelihood: Array = dims()
+    cost: Array = dims()
+    owner: Array = dims("born", reduce="concat", along="born")
+    mark: Array = dims("born", reduce="concat", along="born")
+    place: Array = dims("born", reduce="concat", along="born")
+    mean: Array = dims("born column", reduce="concat", along="born")
+
+
+def nobody(features: int) -> dict[str, Any]:
+    """Features without anchors, none of them newborn."""
+    return {
+        "first": np.full(features, np.inf),
+        "owner": np.full(features, NOBODY),
+        "mark": np.zeros(features),
+        "pairs": np.zeros((0, 2), np.int64),
+    }
+
+
+def joined(state: RowState, params: AnchoredParams, start: int, weighted: bool) -> RowState:
+    """Row state for the features of `params`: newborns are with their owners. `weighted` tells whether rows
+    keep weights, which row state without a feature does not show."""
+    made = align(state, params.now)
+    if made is state:
+        return state
+    if weighted and not state.w.shape[0]:
+        made = replace(made, w=np.zeros_like(made.z))
+    new = ~np.isin(params.now.ids, state.ids)
+    mine = new & (params.owner >= start) & (params.owner < start + state.z.shape[1])
+    for k in np.flatnonzero(mine):
+        place = int(params.owner[k]) - start
+        made.z[k, place] = 1
+        if weighted:
+            made.w[k, place] = params.mark[k]
+    return made

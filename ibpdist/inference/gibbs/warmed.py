@@ -1,0 +1,145 @@
+"""A sampler that begins where a fit has settled.
+
+The first steps are those of the fit. When its objective flattens, or after so many steps, the sampler
+takes its parameters and draws from what it found of the rows. Which of the two is at work is in the
+parameters, so row state that was lost is made again through both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ibpdist.base.errors import UsageError
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import Array, Named, dims, replace, struct
+from ibpdist.data._base import Chunk
+from ibpdist.inference._base import Known, Parallel, Trace
+from ibpdist.inference.ascent.coordinate import by_prevalence
+from ibpdist.inference.ascent.search import NOTHING, Nothing
+from ibpdist.model.observations._base import RowState, Survey
+
+FLAT = 1e-6
+"""Relative gain of a step below which the fit has settled."""
+
+
+@struct("started-by-fit-params", since=1)
+class WarmedParams:
+    """Of the fit, of the sampler, or of both when rows have to be handed over in the next step.
+
+    `last` is the objective of the fit's last step; `survey` is kept until the sampler has begun.
+    """
+
+    fit: Any
+    sampler: Any
+    survey: Any
+    last: Array = dims()
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """At most `steps` steps of the fit, then the sampler, which takes a RowState of zeros and ones for its
+    own. Both are of the same observation and weights. Without a step of the fit the sampler begins by
+    itself."""
+
+    fit: Parallel
+    sampler: Parallel
+    steps: int = 200
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise UsageError(f"steps is {self.steps}; expected a whole number of at least 0")
+
+    @property
+    def first(self) -> Parallel:
+        """What makes the first step."""
+        return self.fit if self.steps else self.sampler
+
+    def survey(self, chunk: Chunk) -> Survey:
+        found: Survey = self.first.survey(chunk)
+        return found
+
+    def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        return self.first.ask(survey, known, draws)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return self.first.look(chunk, question, draws)
+
+    def init(self, survey: Survey, draws: Draws, known: Known = ()) -> WarmedParams:
+        params, level = self.first.init(survey, draws, known), np.asarray(np.nan)
+        if self.steps:
+            return WarmedParams(params, NOTHING, survey, level)
+        return WarmedParams(NOTHING, params, NOTHING, level)
+
+    def adopt(self, params: Any, survey: Survey) -> WarmedParams:
+        """Parameters of another fit need no warming."""
+        return WarmedParams(NOTHING, self.sampler.adopt(params, survey), NOTHING, np.asarray(np.nan))
+
+    def start(self, chunk: Chunk, params: WarmedParams, draws: Draws) -> Any:
+        algorithm, own = self._of_rows(params)
+        return algorithm.start(chunk, own, draws)
+
+    def local(self, chunk: Chunk, local: Any, params: WarmedParams, draws: Draws) -> tuple[Any, Any]:
+        if isinstance(params.sampler, Nothing):
+            return self.fit.local(chunk, local, params.fit, draws)
+        if not isinstance(params.fit, Nothing):
+            local = self._handed(chunk, local, params, draws)
+        return self.sampler.local(chunk, local, params.sampler, draws)
+
+    def _handed(self, chunk: Chunk, local: Any, params: WarmedParams, draws: Draws) -> RowState:
+        """z drawn from what the fit says of the rows, and its weights."""
+        named, found = self.fit.describe_rows(local, params.fit), self.fit.final(params.fit)
+        z = named["z"][1]
+        on = draws.uniform("hand over", chunk.start, chunk.rows, len(z)) < z
+        w = named["w"][1] if "w" in named else np.zeros((0, chunk.rows), z.dtype)
+        return RowState(ids=found.ids[by_prevalence(found)], z=on.astype(z.dtype), w=w)
+
+    def update(self, params: WarmedParams, sums: Any, draws: Draws) -> tuple[WarmedParams, Trace]:
+        if not isinstance(params.sampler, Nothing):
+            sampler, trace = self.sampler.update(params.sampler, sums, draws)
+            return replace(params, fit=NOTHING, sampler=sampler), {**trace, "warming": 0.0}
+        fit, trace = self.fit.update(params.fit, sums, draws)
+        now = replace(params, fit=fit, last=np.asarray(trace["objective"]))
+        if self._settled(float(params.last), trace, draws.step):
+            sampler = self.sampler.adopt(self.fit.final(fit), params.survey)
+            now = replace(now, sampler=sampler, survey=NOTHING)
+        return now, {**trace, "warming": 1.0}
+
+    def _settled(self, last: float, trace: Trace, step: int) -> bool:
+        level = trace["objective"]
+        flat = 0 <= level - last < FLAT * abs(level)
+        return step >= self.steps or bool(flat and trace.get("settled", 1.0))
+
+    def _of_rows(self, params: WarmedParams) -> tuple[Parallel, Any]:
+        """What the row state after the last step belongs to, and its parameters."""
+        if isinstance(params.fit, Nothing):
+            return self.sampler, params.sampler
+        return self.fit, params.fit
+
+    def carried(self, params: WarmedParams, sums: Any) -> Any:
+        algorithm, own = self._of_rows(params)
+        return algorithm.carried(own, sums)
+
+    def additive(self, params: WarmedParams) -> bool:
+        algorithm, own = self._of_rows(params)
+        return algorithm.additive(own)
+
+    def monotone(self) -> bool:
+        return False
+
+    def final(self, params: WarmedParams) -> Any:
+        algorithm, own = self._of_rows(params)
+        return algorithm.final(own)
+
+    def plain(self) -> Parallel:
+        return self.sampler.plain()
+
+    def describe(self, params: WarmedParams) -> Named:
+        algorithm, own = self._of_rows(params)
+        return algorithm.describe(own)
+
+    def describe_rows(self, local: Any, params: WarmedParams) -> Named:
+        algorithm, own = self._of_rows(params)
+        return algorithm.describe_rows(local, own)

@@ -1,0 +1,127 @@
+"""Where a fit begins: random parameters, or parameters made of a look at the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.errors import UsageError
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import replace
+from ibpdist.data._base import Chunk
+from ibpdist.inference._base import Known
+from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.inference.starts import looks
+from ibpdist.model.model import Model
+from ibpdist.model.observations._base import Survey
+from ibpdist.model.priors._base import PriorSums
+
+SPARE = 4
+"""Rows sampled for each feature."""
+
+
+class Begin(Protocol):
+    """A frozen dataclass. Questions are records; the answers of chunks are reduced like sums."""
+
+    name: ClassVar[str]
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None: ...
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any: ...
+
+    def init(
+        self, model: Model, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> ModelParams: ...
+
+
+@dataclass(frozen=True)
+class Random:
+    """A random dictionary; prevalences as if every feature were on in half of the rows."""
+
+    name: ClassVar[str] = "random"
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> None:
+        return None
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        raise AssertionError("a random start asks nothing")
+
+    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+        rng = draws.generator("init")
+        return ModelParams(
+            observation=model.observation.init(survey, features, rng),
+            **beginnings(model, np.full(features, 0.5 * float(survey.rows)), survey, rng),
+        )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A dictionary of random rows, taken from the mean."""
+
+    name: ClassVar[str] = "rows"
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        return None if known else looks.sample(survey, SPARE * features)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return looks.answer(chunk, question, draws)
+
+    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+        found, rng = known[0][1].rows, draws.generator("rows")
+        size = min(features, len(found))
+        return given(model, found[rng.choice(len(found), size, replace=False)], features, survey, draws)
+
+
+@dataclass(frozen=True)
+class TruncatedSVD:
+    """The leading principal components, as long as their standard deviations."""
+
+    name: ClassVar[str] = "svd"
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        if survey.cells.size > looks.WIDE:
+            raise UsageError(f"start: svd takes at most {looks.WIDE} columns; use spectral or random")
+        return None if known else looks.covariance(survey)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return looks.answer(chunk, question, draws)
+
+    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+        values, vectors = np.linalg.eigh(known[0][1].product / max(float(survey.rows) - 1, 1.0))
+        size = min(features, len(values))
+        lengths = np.sqrt(np.maximum(values[::-1][:size], 0.0))
+        return given(model, lengths[:, None] * vectors[:, ::-1][:, :size].T, features, survey, draws)
+
+
+def given(
+    model: Model, dictionary: NDArray[np.float64], features: int, survey: Survey, draws: Draws
+) -> ModelParams:
+    """Begins with a dictionary (feature, column), every feature on in half of the rows."""
+    rng, size = draws.generator("init"), len(dictionary)
+    observed = replace(model.observation.init(survey, size, rng), mean=dictionary)
+    half = np.full(size, 0.5 * float(survey.rows))
+    return ModelParams(observation=observed, **beginnings(model, half, survey, rng, features))
+
+
+def beginnings(
+    model: Model,
+    on: NDArray[np.float64],
+    survey: Survey,
+    rng: np.random.Generator,
+    most: int | None = None,
+) -> dict[str, Any]:
+    """What parameters hold beside the observation's, for new features with these counts (feature), of
+    which there may be `most`."""
+    features = len(on)
+    prior = model.prior.init(most or features, int(survey.rows))
+    counts = PriorSums(on=on, rows=survey.rows)
+    return {
+        "prior": model.prior.update(model.prior.resized(prior, features), counts, model.rules.prior, rng),
+        "ids": np.arange(features),
+        **orphans(features),
+        "on": on,
+        "rows": survey.rows,
+    }

@@ -1,0 +1,66 @@
+"""The principal start: all features, as the leading directions of the data turned to be simple.
+
+For features with weights (starts-and-moves.md 8). The second moments of the data about zero are asked for,
+or, when rows are wide, their products with a few columns: random ones, then twice the range of the products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.randomness import Draws
+from ibpdist.data._base import Chunk
+from ibpdist.inference._base import Known
+from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.starts.begin import beginnings
+from ibpdist.inference.starts.factors import leading, loadings, most
+from ibpdist.inference.starts.looks import CovarianceQuestion, answer
+from ibpdist.model.model import Model
+from ibpdist.model.observations._base import Survey
+
+Float = NDArray[np.float64]
+
+SPARE, LOOKS = 10, 3
+"""Columns of a probe beyond the features, and how often products with it are asked for."""
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Begins with as many features as are provided and the data can hold."""
+
+    name: ClassVar[str] = "principal"
+
+    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        columns = survey.cells.size
+        width = most(int(survey.rows), columns, features) + SPARE
+        narrow = columns <= 2 * width
+        if len(known) == (1 if narrow else LOOKS):
+            return None
+        probe = np.zeros((columns, 0)) if narrow else self._probe(columns, width, known, draws)
+        return CovarianceQuestion(np.zeros(columns), 1 / model.observation.units(survey), probe)
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return answer(chunk, question, draws)
+
+    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+        question, answered = known[-1]
+        rows, rng = max(float(survey.rows), 1.0), draws.generator("init")
+        count = most(int(survey.rows), survey.cells.size, features)
+        probe = question.probe if question.probe.size else np.eye(survey.cells.size)
+        values, axes = leading(answered.product / rows, probe, count)
+        found = loadings(values, axes, survey.squares / rows * question.unit**2)
+        observed = model.observation.init(survey, count, rng)
+        observed = model.observation.begun(
+            observed, found.mean / question.unit, found.noise / question.unit**2
+        )
+        on = np.full(count, rows)
+        return ModelParams(observation=observed, **beginnings(model, on, survey, rng, features))
+
+    def _probe(self, columns: int, width: int, known: Known, draws: Draws) -> Float:
+        """Orthonormal columns that span random directions, or the products with those before."""
+        start = known[-1][1].product if known else draws.generator("probe").standard_normal((columns, width))
+        return np.asarray(np.linalg.qr(start)[0])

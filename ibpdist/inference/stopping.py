@@ -1,0 +1,121 @@
+"""Why and when a fit stops: what a step leaves behind, and rules that look at it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ibpdist.base.errors import IbpError
+from ibpdist.inference._base import Params, Trace
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a fit after a step; what its terms are called is up to the algorithm."""
+
+    step: int
+    params: Params
+    trace: Trace
+    seconds: float = 0.0
+    replayed: int = 0
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a fit ended: one word for programs, a sentence for people."""
+
+    word: str
+    reason: str
+
+
+Rule = Callable[[Snapshot | None, Snapshot], Stop | None]
+
+
+@dataclass(frozen=True)
+class Converged:
+    """The objective gains less than `rtol` of its size in a step, and nothing else is to be tried."""
+
+    rtol: float = 1e-6
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        if before is None or not now.trace.get("settled", 1.0):
+            return None
+        level = now.trace["objective"]
+        gain = level - before.trace["objective"]
+        if not 0 <= gain < self.rtol * abs(level):
+            return None
+        return Stop(
+            "converged",
+            f"converged: the objective gained {gain:.3g} in step {now.step}, "
+            f"less than {self.rtol:g} of {abs(level):.6g}",
+        )
+
+
+@dataclass(frozen=True)
+class StepLimit:
+    """So many steps, counted from the start of the run."""
+
+    steps: int
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        if now.step < self.steps:
+            return None
+        return Stop("step limit", f"stopped at the limit of {self.steps} steps")
+
+
+@dataclass(frozen=True)
+class AllSteps:
+    """The steps that a chain was to make."""
+
+    steps: int
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        return None if now.step < self.steps else Stop("complete", f"made all of its {self.steps} steps")
+
+
+@dataclass(frozen=True)
+class Rising:
+    """Guard against bugs: the objective is finite and, for a monotone algorithm, never falls.
+
+    Never stops a fit; raises when the mathematics cannot be right. `tolerance` is relative
+    to |objective| + cells + the magnitude of what cancels in it.
+    """
+
+    cells: int
+    tolerance: float
+    monotone: bool
+
+    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+        level = now.trace["objective"]
+        wrong = [f"{name} = {value}" for name, value in now.trace.items() if not math.isfinite(value)]
+        if wrong:
+            raise IbpError(f"step {now.step}: {', '.join(wrong)} is not a finite number; this is a bug")
+        if before is None or not self.monotone:
+            return None
+        if before.trace.get("heat", 1.0) != 1 or now.trace.get("heat", 1.0) != 1:
+            return None
+        fall = before.trace["objective"] - level
+        if fall > self.tolerance * (abs(level) + self.cells + now.trace.get("magnitude", 0.0)):
+            raise IbpError(
+                f"step {now.step}: the objective fell by {fall:.6g} to {level:.12g}, "
+                "although no step of this algorithm can lower it; this is a bug"
+            )
+        return None
+
+
+def tolerance(itemsize: int) -> float:
+    """Rounding allowed to the objective, relative, for data of this width in bytes."""
+    return 1e-9 if itemsize >= 8 else 1e-6
+
+
+def until(
+    steps: Iterator[Snapshot], rules: list[Rule], before: Snapshot | None = None
+) -> Iterator[tuple[Snapshot, Stop | None]]:
+    """The steps up to and with the first at which a rule stops."""
+    for now in steps:
+        stop = next((found for rule in rules if (found := rule(before, now)) is not None), None)
+        yield now, stop
+        if stop is not None:
+            return
+        before = now

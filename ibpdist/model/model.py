@@ -1,0 +1,46 @@
+"""A model: a prior, weights, an observation, and a rule for each latent group, checked together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ibpdist.base.errors import UsageError
+from ibpdist.base.rules import MEAN, Rule, Rules
+from ibpdist.model.observations._base import Observation
+from ibpdist.model.priors._base import Prior
+from ibpdist.model.weights._base import Weights
+
+
+@dataclass(frozen=True)
+class Model:
+    """prior x weights x observation under `rules`; an impossible pair is refused in a sentence."""
+
+    prior: Prior
+    weights: Weights
+    observation: Observation
+    rules: Rules = MEAN
+
+    def __post_init__(self) -> None:
+        wanted = [
+            (self.rules.prior, self.prior.name, self.prior.rules),
+            (self.rules.weights, f"{self.weights.name} weights", self.weights.rules),
+            (self.rules.dictionary, f"{self.observation.name} dictionary", self.observation.rules),
+        ]
+        for rule, name, known in wanted:
+            if rule not in known:
+                raise UsageError(f"{name}: no update by {rule}; it knows {', '.join(sorted(known))}")
+        if self.observation.everywhere and not self.prior.everywhere:
+            raise UsageError(
+                f"{self.observation.name}: rows have every feature, but not with {self.prior.name}"
+            )
+        drawn = {rule is Rule.DRAW for rule in self._every_rule()}
+        if len(drawn) > 1:
+            raise UsageError("rules: draw everything or nothing; a mixture bounds nothing")
+
+    @property
+    def draws(self) -> bool:
+        """Whether this is a sampler."""
+        return self.rules.z is Rule.DRAW
+
+    def _every_rule(self) -> tuple[Rule, ...]:
+        return self.rules.z, self.rules.weights, self.rules.prior, self.rules.dictionary

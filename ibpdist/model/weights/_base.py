@@ -1,0 +1,60 @@
+"""The weights axis: how much of a feature a row has when it has it; y = z w."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol
+
+from numpy.typing import NDArray
+
+from ibpdist.base.rules import Rule
+from ibpdist.base.structs import Array, dims, struct
+from ibpdist.model.observations.variances import Evidence
+
+Matrix = NDArray[Any]
+
+
+@struct
+class WeightSums:
+    """`cost` is sum_n E z KL(q(w | z = 1) || p(w)), or -log p(w) of the draws."""
+
+    cost: Array = dims("feature")
+
+
+class Weights(Protocol):
+    """A frozen dataclass of settings; the arithmetic of one entry is compiled (kernels/respond.py)."""
+
+    name: ClassVar[str]
+    keeps: ClassVar[bool]
+    """Whether rows carry a weight as state (unit weights do not)."""
+    rules: ClassVar[frozenset[Rule]]
+
+    def respond(self) -> tuple[Any, ...]:
+        """The compiled response of these weights: a tagged tuple, see kernels/respond.py."""
+        ...
+
+    def combine(self, z: Matrix, w: Matrix) -> Matrix:
+        """E y (feature, row) from E z and E[w | z = 1]; `w` is empty when rows keep none."""
+        ...
+
+    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+        """(feature) c where the objective is highest when weights are divided by c and features multiplied.
+
+        `on` and `second` (feature) are sums of E z and E y^2, `beside` is the part of the dictionary's prior.
+        """
+        ...
+
+    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+        """The sums when weights are divided by `stretch` (feature)."""
+        ...
+
+    def surprise(self, w: Matrix) -> Matrix:
+        """-log p(w), of the shape of w."""
+        ...
+
+    def score(self, sums: WeightSums) -> dict[str, float]:
+        """Terms of the objective by name."""
+        ...
+
+    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+        """(feature, row) weights from standard normals of that shape."""
+        ...

@@ -1,0 +1,45 @@
+"""Unit weights: a row has a feature or not; y = z."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.rules import Rule
+from ibpdist.kernels import respond
+from ibpdist.model.observations.variances import Evidence
+from ibpdist.model.weights._base import WeightSums
+
+Matrix = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Unit:
+    name: ClassVar[str] = "unit"
+    keeps: ClassVar[bool] = False
+    rules: ClassVar[frozenset[Rule]] = frozenset(Rule)
+
+    def respond(self) -> respond.Unit:
+        return respond.Unit()
+
+    def combine(self, z: Matrix, w: Matrix) -> Matrix:
+        return z
+
+    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+        """A weight of one is not another."""
+        return np.ones(len(on))
+
+    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+        return sums
+
+    def surprise(self, w: Matrix) -> Matrix:
+        return np.zeros_like(w)
+
+    def score(self, sums: WeightSums) -> dict[str, float]:
+        return {}
+
+    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+        return np.ones((features, rows), dtype=normals.dtype)

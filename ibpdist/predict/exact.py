@@ -1,0 +1,66 @@
+"""log p(hidden | visible) by enumeration of every pattern of features.
+
+p(hidden | visible) = sum_z p(z) p(visible, hidden | z) / sum_z p(z) p(visible | z)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from ibpdist.predict.predict import Density, Matrix, Predictor, Vector, density
+
+FEATURES = {"unit": 16, "normal": 12}
+"""Most features whose patterns are enumerated; normal weights need a factorisation a pattern."""
+
+_ROWS, _CELLS = 2048, 1 << 22
+"""Rows at a time, and numbers in a block of (row, pattern) or (pattern, column)."""
+
+
+def enumerable(of: Predictor) -> bool:
+    """Whether all patterns of features are summed."""
+    return of.features <= FEATURES[of.weights]
+
+
+def exact(of: Predictor, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> Vector:
+    """(row,) log p(hidden cells | visible cells); zero for a row that hides nothing.
+
+    `x` (row, column) may hold anything in cells that are neither visible nor hidden.
+    """
+    law = density(of)
+    cuts = [slice(i, i + _ROWS) for i in range(0, len(x), _ROWS)]
+    parts = [_rows(of, law, x[cut], visible[cut], hidden[cut]) for cut in cuts]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def patterns(features: int, start: int, stop: int) -> Matrix:
+    """(pattern, feature) the binary digits of `start .. stop`."""
+    digits = np.arange(start, stop)[:, None] >> np.arange(features)
+    return (digits & 1).astype(float)
+
+
+def _rows(
+    of: Predictor, law: Density, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[np.bool_]
+) -> Vector:
+    both = visible | hidden
+    seen, all_cells = _common(visible), _common(both)
+    evidence = joint = np.full(len(x), -np.inf)
+    step = max(1, min(_CELLS // max(len(x), 1), _CELLS // len(of.noise)))
+    for start in range(0, 2**of.features, step):
+        z = patterns(of.features, start, min(start + step, 2**of.features))
+        prior = of.log_prior(z)
+        evidence = np.logaddexp(evidence, _sum(prior + law.grid(np.where(visible, x, 0.0), seen, z)))
+        joint = np.logaddexp(joint, _sum(prior + law.grid(np.where(both, x, 0.0), all_cells, z)))
+    made: Vector = np.where(hidden.any(1), joint - evidence, 0.0)
+    return made
+
+
+def _common(cells: NDArray[np.bool_]) -> Matrix:
+    """One row of cells when all rows have the same."""
+    return (cells[:1] if (cells == cells[:1]).all() else cells).astype(float)
+
+
+def _sum(terms: Matrix) -> Vector:
+    made: Vector = logsumexp(terms, axis=1)
+    return made

@@ -1,0 +1,258 @@
+"""Densities of rows under a fitted Gaussian model, given which features they have.
+
+Unit weights: given z the cells of a row are independent,
+
+    x_d | z ~ N(z mean_d, noise_d + z Sigma_d z'),
+
+exact in the dictionary A for one row, since the columns of A are independent under q (scores.md 2).
+Normal weights: w is integrated out as well; with A_z the features that are on,
+
+    x | z ~ N(0, diag(psi) + A_z' A_z),    psi_d = noise_d + sum_k z_k Sigma_d,kk,
+
+where psi replaces y Sigma_d y' by its mean over w: exact for a dictionary without variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+from ibpdist.base.errors import UsageError
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+LOG_2PI = float(np.log(2 * np.pi))
+CERTAIN = 500.0
+"""Log odds beyond which a feature is taken as certain; keeps 0 x inf out of sums."""
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What predicts new rows: q(A), the noise, and the prior log odds of the features.
+
+    `mean` (feature, column), `basis` (group, feature, rank) and `spectrum` (group, rank) as in
+    model/observations/dictionary.py, `noise` and `group` (column), `log_odds` and `active` (feature).
+    `unit` (column) is the variance of the columns, `extra` what cells of a row have of it as noise
+    beside their own (rownoise.py).
+    """
+
+    mean: Matrix
+    basis: NDArray[np.float64]
+    spectrum: Matrix
+    noise: Vector
+    group: NDArray[np.intp]
+    log_odds: Vector
+    active: NDArray[np.bool_]
+    weights: str = "unit"
+    unit: Vector | None = None
+    extra: float = 0.0
+
+    @property
+    def features(self) -> int:
+        return len(self.log_odds)
+
+    @property
+    def cell_noise(self) -> Vector:
+        """(column) noise of the cells of a row."""
+        if not self.extra:
+            return self.noise
+        unit = self._variance_of_columns() if self.unit is None else self.unit
+        return self.noise + self.extra * unit
+
+    @property
+    def certain(self) -> bool:
+        """Whether q(A) has no variance, as in a draw."""
+        return not self.basis.any()
+
+    def _variance_of_columns(self) -> Vector:
+        """(column) as the model has it: E x^2 with weights, Var x without."""
+        chance = expit(self.log_odds)
+        share = chance if self.weights == "normal" else chance * (1 - chance)
+        made: Vector = self.noise + share @ self.mean**2 + chance @ self.variances()
+        return made
+
+    def select(self, keep: NDArray[np.intp]) -> Predictor:
+        """The predictor without the other features: q(A) marginalised, their z set to zero."""
+        return replace(
+            self,
+            mean=self.mean[keep],
+            basis=self.basis[:, keep],
+            log_odds=self.log_odds[keep],
+            active=self.active[keep],
+        )
+
+    def plug_in(self) -> Predictor:
+        """The predictor that takes the mean of A for A."""
+        return replace(self, basis=np.zeros_like(self.basis))
+
+    def log_prior(self, z: Matrix) -> Vector:
+        """(pattern,) log p(z) of patterns (pattern, feature)."""
+        odds = np.clip(self.log_odds, -CERTAIN, CERTAIN)
+        total: Vector = z @ log_expit(odds) + (1 - z) @ log_expit(-odds)
+        return total
+
+    def spread(self) -> Matrix:
+        """(rank, column) variances of A along the columns of the basis."""
+        shares: Matrix = 1 / (1 + self.spectrum[self.group].T / self.noise)
+        return shares
+
+    def variance(self, y: Matrix) -> Matrix:
+        """(pattern, column) y Sigma_d y' for y (pattern, feature)."""
+        spread, made = self.spread(), np.zeros((len(y), len(self.noise)))
+        for g in np.unique(self.group):
+            here = self.group == g
+            made[:, here] = (y @ self.basis[g]) ** 2 @ spread[:, here]
+        return made
+
+    def variances(self) -> Matrix:
+        """(feature, column) variances of the entries of A."""
+        return self.variance(np.eye(self.features))
+
+
+def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
+    """A predictor from named arrays such as the `/params` of a result.
+
+    Without `basis` the covariance of A is the diagonal of `mean_sd`, or nothing. The odds are those
+    of `chance`, E pi: `log_odds`, those of the variational update, make rare features too rare, and
+    serve only where there is no `chance`, as `prevalence` where there is neither. Without `active`
+    all features are.
+    """
+    mean = np.asarray(params["mean"], dtype=float)
+    features, columns = mean.shape
+    noise = np.broadcast_to(np.asarray(params["noise"], dtype=float), columns).copy()
+    basis, spectrum, group = _covariance(params, mean, noise)
+    active = np.asarray(params.get("active", np.ones(features)), dtype=bool)
+    unit = np.asarray(params["spread"], dtype=float) if "spread" in params else None
+    if unit is not None:
+        # Columns that hardly vary in the rows of the fit may vary in others.
+        unit = np.maximum(unit, np.median(unit))
+    return Predictor(mean, basis, spectrum, noise, group, _odds(params, features), active, weights, unit)
+
+
+class Density(Protocol):
+    """log p(x in `cells` | z) up to nothing; `x` (row, column) is zero outside `cells`.
+
+    `cells` (row, column) is 0 or 1, or one row of them for all.
+    """
+
+    def grid(self, x: Matrix, cells: Matrix, z: Matrix) -> Matrix:
+        """(row, pattern): every row under every pattern (pattern, feature)."""
+        ...
+
+    def each(self, x: Matrix, cells: Matrix, z: Matrix) -> Vector:
+        """(row,): every row under its own pattern (row, feature)."""
+        ...
+
+
+class UnitDensity:
+    """w = 1: cells are independent given z."""
+
+    def __init__(self, of: Predictor) -> None:
+        self.of = of
+
+    def grid(self, x: Matrix, cells: Matrix, z: Matrix) -> Matrix:
+        mean, variance = self._moments(z)
+        fixed = np.log(variance) + LOG_2PI + mean**2 / variance
+        made: Matrix = x @ (mean / variance).T - 0.5 * (x**2 @ (1 / variance).T + cells @ fixed.T)
+        return made
+
+    def each(self, x: Matrix, cells: Matrix, z: Matrix) -> Vector:
+        mean, variance = self._moments(z)
+        made: Vector = -0.5 * (cells * ((x - mean) ** 2 / variance + np.log(variance) + LOG_2PI)).sum(1)
+        return made
+
+    def _moments(self, z: Matrix) -> tuple[Matrix, Matrix]:
+        return z @ self.of.mean, self.of.cell_noise + self.of.variance(z)
+
+
+class NormalDensity:
+    """w ~ N(0, 1), integrated out through the matrix determinant and inversion lemmas.
+
+    With F = A_z (x / psi) and M = I + A_z diag(1 / psi) A_z',
+    -2 log p = sum log(2 pi psi) + log |M| + sum x^2 / psi - F' M^-1 F.
+    """
+
+    def __init__(self, of: Predictor) -> None:
+        self.of = of
+        self._variances = of.variances()
+
+    def grid(self, x: Matrix, cells: Matrix, z: Matrix) -> Matrix:
+        made = np.empty((len(x), len(z)))
+        for p, pattern in enumerate(z):
+            made[:, p] = self._one(x, cells, pattern)
+        return made
+
+    def _one(self, x: Matrix, cells: Matrix, pattern: Vector) -> Vector:
+        on = pattern > 0
+        psi, dictionary = self.of.cell_noise + pattern @ self._variances, self.of.mean[on]
+        k = len(dictionary)
+        pairs = (dictionary[:, None] * dictionary[None]).reshape(k * k, len(psi))
+        inner = np.eye(k) + ((cells / psi) @ pairs.T).reshape(len(cells), k, k)
+        seen = (x / psi) @ dictionary.T
+        shared = len(cells) == 1
+        solved = np.linalg.solve(inner, seen.T[None] if shared else seen[:, :, None])
+        explained = np.einsum("nk,nk->n", seen, solved[0].T if shared else solved[:, :, 0])
+        fixed = cells @ (np.log(psi) + LOG_2PI) + np.linalg.slogdet(inner)[1]
+        made: Vector = -0.5 * (fixed + x**2 @ (1 / psi) - explained)
+        return made
+
+    def each(self, x: Matrix, cells: Matrix, z: Matrix) -> Vector:
+        width = int(z.sum(1).max(initial=0))
+        order = np.argsort(-z, axis=1, kind="stable")[:, :width]
+        psi = self.of.cell_noise + z @ self._variances
+        dictionary = self.of.mean[order] * np.take_along_axis(z, order, 1)[:, :, None]
+        scaled = dictionary * (cells / psi)[:, None, :]
+        inner = np.eye(width) + scaled @ dictionary.transpose(0, 2, 1)
+        seen = scaled @ x[:, :, None]
+        explained = (seen * np.linalg.solve(inner, seen)).sum((1, 2))
+        fixed = (cells * (np.log(psi) + LOG_2PI)).sum(1) + np.linalg.slogdet(inner)[1]
+        made: Vector = -0.5 * (fixed + (x**2 / psi).sum(1) - explained)
+        return made
+
+
+_LAWS: dict[str, Callable[[Predictor], Density]] = {"unit": UnitDensity, "normal": NormalDensity}
+
+
+def density(of: Predictor) -> Density:
+    """The density of a predictor's weights."""
+    if of.weights not in _LAWS:
+        raise UsageError(
+            f"rows with {of.weights} weights cannot be scored yet; expected {' or '.join(_LAWS)}"
+        )
+    return _LAWS[of.weights](of)
+
+
+def _covariance(
+    params: Mapping[str, Any], mean: Matrix, noise: Vector
+) -> tuple[NDArray[np.float64], Matrix, NDArray[np.intp]]:
+    """Basis, spectrum and groups of q(A), whichever way it is described."""
+    features, columns = mean.shape
+    if "basis" in params:
+        group = np.asarray(params["group"], dtype=np.intp)
+        return np.asarray(params["basis"], float), np.asarray(params["spectrum"], float), group
+    if "mean_sd" not in params:
+        zero = np.zeros((1, features, features)), np.zeros((1, features))
+        return *zero, np.zeros(columns, dtype=np.intp)
+    # One group a column, with basis diag(sd) and no spectrum: Sigma_d = diag(sd^2).
+    basis = np.asarray(params["mean_sd"], dtype=float).T[:, :, None] * np.eye(features)
+    return basis, np.zeros((columns, features)), np.arange(columns)
+
+
+def _odds(params: Mapping[str, Any], features: int) -> Vector:
+    """(feature,) prior log odds that a new row has each feature."""
+    if "log_odds" in params and "chance" not in params:
+        return np.asarray(params["log_odds"], dtype=float)
+    given = params.get("chance", params.get("prevalence", np.ones(features)))
+    return _logit(np.asarray(given, dtype=float))
+
+
+def _logit(probability: Vector) -> Vector:
+    with np.errstate(divide="ignore"):
+        made: Vector = np.log(probability) - np.log1p(-probability)
+    return made

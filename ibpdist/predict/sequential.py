@@ -1,0 +1,57 @@
+"""log p(hidden | visible) of rows with weights: in closed form, or from annealed chains.
+
+The law is that of a row under a dictionary taken for its mean, with cells as much noisier as its
+variance makes them on average: psi_d = noise_d + sum_k chance_k Sigma_d,kk. It is one law for all
+z, so w can be integrated out of it whatever z is (annealed.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.predict.annealed import Law, annealed, patterns, typical
+from ibpdist.predict.predict import CERTAIN, Matrix, Predictor, Vector
+from ibpdist.predict.sampled import Sampled, Sampling
+
+__all__ = ["Law", "closed", "everywhere", "sequential"]
+
+Mask = NDArray[np.bool_]
+
+
+def everywhere(of: Predictor) -> bool:
+    """Whether rows have every feature for certain."""
+    return of.weights == "normal" and bool((of.log_odds >= CERTAIN).all())
+
+
+def closed(
+    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: int = 0
+) -> tuple[Sampled, Sampled]:
+    """Rows that have every feature: x ~ N(0, A'A + diag(psi)), plug-in and with the dictionary's variance."""
+    plug, full = (_closed(Law.of(one), x, visible, hidden) for one in (of.plug_in(), of))
+    zero = np.zeros(len(x))
+    return Sampled(plug, zero), Sampled(full, zero)
+
+
+def sequential(
+    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: int = 0
+) -> tuple[Sampled, Sampled]:
+    """From chains, plug-in and with the variance of the dictionary; `start` numbers the first row."""
+    plug, full = (annealed(one, x, visible, hidden, plan, start) for one in (of.plug_in(), typical(of)))
+    return plug, full
+
+
+def _closed(law: Law, x: Matrix, visible: Mask, hidden: Mask) -> Vector:
+    made = np.empty(len(x))
+    for rows, seen, asked in patterns(visible, hidden):
+        both, shown = (_evidence(law, x[rows], cells) for cells in (seen | asked, seen))
+        made[rows] = both - shown + law.rest(x[rows], asked)
+    return made
+
+
+def _evidence(law: Law, x: Matrix, seen: Mask) -> Vector:
+    """(row) F' M^-1 F / 2 - log |M| / 2 with all features on."""
+    lower = np.linalg.cholesky(np.eye(len(law.odds)) + law.gram(seen))
+    half = np.linalg.solve(lower, law.pull(x, seen).T)
+    made: Vector = 0.5 * np.square(half).sum(axis=0) - np.log(np.diagonal(lower)).sum()
+    return made

@@ -1,0 +1,108 @@
+"""Units of a fit: what was done to its data when they were stored is done to new rows as well.
+
+A result says what that was: flags in the attribute `transform`, and where columns were centred or scaled
+the numbers `center` and `scale` (column) in the group /transform. Results made before have no such
+attribute.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ibpdist.base.errors import InputError
+from ibpdist.data._base import Chunk, Labels, Source
+from ibpdist.data.store import Dataset
+from ibpdist.data.transform import Transform, Vector, transform_of
+
+ATTRIBUTE = GROUP = "transform"
+NUMBERS = ("center", "scale")
+
+
+class Transformed:
+    """Rows in the units of a fit; a `Source` with the fingerprint of what was given."""
+
+    def __init__(self, raw: Source, done: Transform, name: str | None) -> None:
+        self._raw, self._done, self._name = raw, done, name
+        self.rows, self.columns, self.chunks = raw.rows, raw.columns, raw.chunks
+        self.dtype = raw.dtype
+
+    @property
+    def fingerprint(self) -> str:
+        return self._raw.fingerprint
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        return self._raw.bounds(index)
+
+    def read(self, index: int) -> Chunk:
+        chunk = self._raw.read(index)
+        x = self._done.apply(chunk.x, start=chunk.start, file=self._name).astype(self.dtype)
+        if chunk.observed is not None:
+            x[~chunk.observed] = 0
+        return Chunk(index, chunk.start, x, chunk.observed)
+
+    def row_coords(self, index: int) -> dict[str, Labels]:
+        return self._raw.row_coords(index)
+
+    def column_coords(self) -> dict[str, Labels]:
+        return self._raw.column_coords()
+
+
+def done_to(source: Any) -> Transform:
+    """What was done to the values of a source when its store was made; splits see it through."""
+    while hasattr(source, "source"):
+        source = source.source
+    return transform_of(source) if isinstance(source, Dataset) else Transform()
+
+
+def numbers(done: Transform) -> dict[str, Vector]:
+    """The numbers of a transform by name, those that it has."""
+    held = {name: getattr(done, name) for name in NUMBERS}
+    return {name: values for name, values in held.items() if values is not None}
+
+
+def described(done: Transform, labels: Mapping[str, Any]) -> dict[str, xr.Dataset]:
+    """The group of a result that holds the numbers, unless there are none."""
+    held = {name: ("column", values) for name, values in numbers(done).items()}
+    return {GROUP: xr.Dataset(held, labels)} if held else {}
+
+
+def recorded(result: xr.DataTree) -> Transform | None:
+    """What was done to the data of a fit; None when the result does not say."""
+    if ATTRIBUTE not in result.attrs:
+        return None
+    done = json.loads(result.attrs[ATTRIBUTE])
+    held = {name: np.asarray(result[GROUP][name].values) for name in NUMBERS if done[name]}
+    return Transform(bool(done["log1p"]), **held)
+
+
+def in_units_of(result: xr.DataTree, source: Source, name: str | None) -> Source:
+    """A source of raw rows transformed as the data of the fit were, one that was transformed so as it is;
+    any other is refused."""
+    ours, theirs = recorded(result), done_to(source)
+    if ours is None or _same(ours, theirs):
+        return source
+    if theirs.is_identity:
+        return Transformed(source, ours, name)
+    unlike = "other numbers" if ours.attributes() == theirs.attributes() else _flags(ours)
+    raise InputError(
+        f"was ingested with {_flags(theirs)}, the data of the fit with {unlike}: ingest it without, so that "
+        "what was done to the data of the fit is done to it",
+        file=name or "the data",
+        kind="transform",
+    )
+
+
+def _same(one: Transform, other: Transform) -> bool:
+    a, b = numbers(one), numbers(other)
+    return one.attributes() == other.attributes() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+def _flags(done: Transform) -> str:
+    return (
+        " ".join(f"--{name}" for name, given in done.attributes().items() if given) or "nothing of the kind"
+    )

@@ -1,6 +1,0 @@
-"""How likely is a feature to be on: the prior axis."""
-
-from ibpdist.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
-from ibpdist.priors.stick_breaking import StickBreaking, StickBreakingParams
-
-__all__ = ["BetaBernoulli", "BetaBernoulliParams", "StickBreaking", "StickBreakingParams"]

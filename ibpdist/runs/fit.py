@@ -1,0 +1,345 @@
+"""Fit and resume: from data and a few words to a result."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ibpdist.base.errors import InputError, OutputInUse, StorageError, UsageError
+from ibpdist.base.progress import before
+from ibpdist.catalog import systems
+from ibpdist.catalog.spec import FitSpec
+from ibpdist.data._base import Source
+from ibpdist.data.arrays import as_source
+from ibpdist.data.outputs import refuse_place
+from ibpdist.data.urls import refuse_urls
+from ibpdist.data.writer import create
+from ibpdist.engine import provenance
+from ibpdist.engine._base import Engine
+from ibpdist.engine.memory import Plan
+from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.work import Workbench
+from ibpdist.inference._base import Params
+from ibpdist.predict import units
+from ibpdist.runs import restarts as starts
+from ibpdist.runs import result, warm
+from ibpdist.runs.bench import bench_of
+from ibpdist.runs.directory import RunDirectory, identity, is_run
+from ibpdist.runs.drive import Progress, drive, in_memory
+from ibpdist.runs.job import Job, SamplerJob, check, job_of
+from ibpdist.runs.sample import sample
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ibpdist.engine.cluster import Cluster
+
+OPEN = "ibpdist.runs.bench:open_bench"
+PLANNED = 64
+"""Features that memory is planned for when their number is left to the data."""
+SPECIFIED = (
+    "steps", "rtol", "inner", "restarts", "holdout", "checkpoint", "chains", "burn", "thin",
+)  # fmt: skip
+"""Options that a spec has a default for."""
+Data = Any
+"""An array, DataFrame, DataArray, source, or the path of a store."""
+
+
+def fit(
+    data: Data,
+    *,
+    system: str,
+    K: int | Literal["auto"],
+    run: str | Path | None = None,
+    seed: int = 0,
+    steps: int | None = None,
+    rtol: float | None = None,
+    inner: int | None = None,
+    restarts: int | None = None,
+    chains: int | None = None,
+    burn: int | None = None,
+    thin: int | None = None,
+    holdout: float | str | None = None,
+    checkpoint: int | None = None,
+    start: str | Path | xr.DataTree | None = None,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> xr.DataTree:
+    """Fit a system of the catalog with K features to data; the result is an xarray tree.
+
+    data: an array, DataFrame, DataArray, or the path of a dataset; NaN cells are missing.
+    system: a name of `ibp.SYSTEMS`.
+    K: how many features to provide.
+    run: a directory that keeps the fit and from which it can be resumed; else nothing stays on disk.
+    seed: decides all that is random.
+    steps: the most steps that are made.
+    rtol: the relative gain of the objective below which a fit has converged.
+    inner: sweeps over the features in a step.
+    restarts: starts, of which the one with the best objective is the result.
+    chains: of a sampler, side by side.
+    burn: steps of a chain that are not kept; half of them when not given.
+    thin: of the steps after those every so many are kept.
+    holdout: share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
+    checkpoint: steps from one checkpoint of a run to the next.
+    start: a run or result whose features to begin with: of the same model, or for a sampler of all rows
+        at once of the same weights and observation.
+    workers: local processes. Where a fit runs does not change its bits.
+    serial: True to stay in this process.
+    scheduler: the address of a Dask cluster to use.
+    memory: the limit of a process in bytes.
+    cache: bytes of data that a process may keep in memory.
+    overwrite: True to replace what is at `run`.
+    progress: is called with each step.
+    **settings: those of the system, such as noise="column" or mass=5.
+    """
+    given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
+    given |= {"checkpoint": checkpoint, "chains": chains, "burn": burn, "thin": thin}
+    if isinstance(start, str) and start in systems.STARTS:
+        settings, start = settings | {"start": start}, None
+    spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
+    if run is not None:
+        refuse_place(run, data, start)
+    source = as_source(data)
+    job = job_of(spec, source)
+    first = None if start is None else warm.parameters(start, job)
+    place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
+    place.refuse_silent()
+    if run is None and not place.distributed and not isinstance(job, SamplerJob):
+        return _without_run(job, place, first, progress)
+    raw = None if _is_path(data) else source
+    if run is not None:
+        return _with_run(job, raw, Path(run), place, first, progress, overwrite)
+    with tempfile.TemporaryDirectory(prefix="ibpdist-") as folder:
+        return result.load(_with_run(job, raw, Path(folder) / "run", place, first, progress, False))
+
+
+def _spec(data: Data, given: Mapping[str, Any], **said: Any) -> FitSpec:
+    """The spec of a fit; what is wrong with its options is told before any data are looked at."""
+    known = {name: value for name, value in given.items() if value is not None}
+    try:
+        spec = FitSpec.make(data=str(Path(data).absolute()) if _is_path(data) else "memory", **said, **known)
+    except UsageError as error:  # a spec has another word for K
+        raise UsageError(str(error).replace("truncation: ", "K: ", 1)) from None
+    some = 1 if spec.truncation == "auto" else spec.truncation
+    systems.build(spec.system, some, inner=spec.inner, settings=spec.set)
+    check(spec)
+    return spec
+
+
+def resume(
+    run: str | Path,
+    *,
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+    progress: Progress | None = None,
+) -> xr.DataTree:
+    """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
+    refuse_urls(run)
+    path = Path(run)
+    identity(path)
+    if result.is_complete(path):
+        with suppress(OutputInUse, StorageError):  # only to tidy up; it may lie where nobody can write
+            RunDirectory.open(path).close()
+        return result.open_result(path)
+    with _releasing(RunDirectory.open(path), new=False) as directory:
+        job = _reopen(directory)
+        place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
+        _finish(directory, job, place, None, progress)
+    return result.open_result(path)
+
+
+def estimate(
+    data: Data,
+    *,
+    system: str,
+    K: int | Literal["auto"],
+    workers: int | None = None,
+    serial: bool | None = None,
+    scheduler: str | None = None,
+    memory: int | None = None,
+    cache: int | None = None,
+    **options: Any,
+) -> str:
+    """Where a fit with a run directory would run and the memory of a process, in words.
+
+    `options` are those of `fit`, settings of the system among them. Nothing is computed or written. What
+    could not be or would not fit is refused as it is by `fit`.
+    """
+    given = {name: options.pop(name, None) for name in SPECIFIED}
+    spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
+    job = job_of(spec, as_source(data))
+    place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
+    return f"runs in {place.words}; {planned(job, place)}"
+
+
+def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
+    """All starts in this process and in memory; the best one, with a table of all if there are several."""
+    facts = provenance.facts(job.source)
+    cache = planned(job, place).cache
+    found = []
+    for restart in range(job.spec.restarts):
+        spec = starts.spec_of(job.spec, restart)
+        bench = Workbench(job.algorithm, job.source, MemoryHistory(), spec.seed, cache=cache)
+        one = Job(spec, job.algorithm, job.source)
+        found.append(in_memory(one, Serial(bench), facts, progress, first))
+    return starts.chosen(found)
+
+
+def _with_run(
+    job: Job,
+    raw: Source | None,
+    run: Path,
+    place: Place,
+    first: Params | None,
+    progress: Progress | None,
+    overwrite: bool,
+) -> xr.DataTree:
+    """A new run; data that are in memory are stored in it, so that it can be resumed."""
+    store = run.absolute() / "data.zarr"
+    spec = job.spec if raw is None else job.spec.model_copy(update={"data": str(store)})
+
+    def prepare() -> dict[str, Any]:
+        nonlocal job
+        if raw is not None:
+            _store(raw, store)
+            job = job_of(spec)
+        return provenance.facts(job.source)
+
+    made = RunDirectory.create(run, spec.dump(), prepare, overwrite=overwrite)
+    with _releasing(made, new=True) as directory:
+        _finish(directory, job, place, first, progress)
+    return result.open_result(run)
+
+
+def _finish(
+    directory: RunDirectory, job: Job, place: Place, first: Params | None, progress: Progress | None
+) -> None:
+    """Take a run to its result, start by start."""
+    run, count = directory.path, job.spec.restarts
+    if place.distributed:
+        before(progress)(f"connecting to {place.words}" if place.scheduler else f"starting {place.words}")
+    with place.cluster() as cluster:
+        if count == 1:
+            advance(directory, job, place, cluster, first, progress)
+            return
+        for restart in range(count):
+            spec = starts.spec_of(job.spec, restart)
+            with _child(starts.folder(run, restart), spec, job) as child:
+                if not result.is_complete(child.path):
+                    one = Job(spec, job.algorithm, job.source)
+                    advance(child, one, place, cluster, first, progress)
+            directory.events.add("restart", restart=restart, seed=spec.seed)
+    starts.choose(run, count)
+    directory.events.add("finished")
+
+
+def advance(
+    directory: RunDirectory,
+    job: Job,
+    place: Place,
+    cluster: Cluster | None,
+    first: Params | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Take one run, new or interrupted, to its result."""
+    run = directory.path.absolute()
+    memory = planned(job, place, cluster.size if cluster else None)
+    directory.events.add("memory", plan=str(memory))
+    if cluster is None:
+        spill = str(run / "state") if memory.spill else ""
+        engine: Engine = Serial(bench_of(job, str(run), memory.cache, spill))
+    else:
+        engine = cluster.engine(run, directory.nonce, OPEN, job.seen.chunks, memory, directory.tell)
+    try:
+        if isinstance(job, SamplerJob):
+            sample(directory, job, engine, progress, first)
+        else:
+            drive(directory, job, engine, progress, first)
+    finally:
+        engine.close()
+        shutil.rmtree(run / "state", ignore_errors=True)
+
+
+@contextmanager
+def _releasing(directory: RunDirectory, new: bool) -> Iterator[RunDirectory]:
+    """Give a run free at the end; a new one that fails on what it was given before any step is removed."""
+    try:
+        yield directory
+    except (InputError, UsageError, StorageError):
+        if new and not directory.has_steps():
+            directory.remove()
+        raise
+    except KeyboardInterrupt:
+        directory.events.add("interrupted")
+        raise
+    finally:
+        directory.close()
+
+
+@contextmanager
+def _child(path: Path, spec: FitSpec, job: Job) -> Iterator[RunDirectory]:
+    new = not is_run(path)
+    if not new:
+        directory = RunDirectory.open(path)
+    else:
+        directory = RunDirectory.create(path, spec.dump(), lambda: provenance.facts(job.source))
+    with _releasing(directory, new=new):
+        yield directory
+
+
+def _reopen(directory: RunDirectory) -> Job:
+    """The job of an interrupted run; refuses other data, tells of other versions."""
+    job = job_of(FitSpec.read(directory.path / "spec.yaml"))
+    facts = provenance.facts(job.source)
+    if facts["fingerprint"] != directory.identity["fingerprint"]:
+        raise StorageError(f"{job.spec.data}: has changed since the run began; fit again")
+    other = [name for name in ("versions", "machine", "blas") if facts[name] != directory.identity[name]]
+    if other:
+        directory.events.add("moved", now={name: facts[name] for name in other})
+        warnings.warn(
+            f"{directory.path}: goes on with other {' and '.join(other)} than it began with; "
+            "the last bits of the result may differ",
+            stacklevel=3,
+        )
+    return job
+
+
+def planned(job: Job, place: Place, processes: int | None = None) -> Plan:
+    """The memory of each process for a job."""
+    spec = job.spec
+    features = PLANNED if spec.truncation == "auto" else spec.truncation
+    entries = spec.chains * systems.entries(spec.system, spec.set)
+    return place.plan(job.seen, features, processes, entries=entries)
+
+
+def _is_path(data: Data) -> bool:
+    return isinstance(data, str | Path)
+
+
+def _store(source: Source, path: Path) -> None:
+    """Write a source in memory to a store with the same chunks, and what it says of its rows and units."""
+    start, stop = source.bounds(0)
+    done = units.done_to(source)
+    said = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})
+    options: dict[str, Any] = {"dtype": source.dtype, "chunk_rows": stop - start, "attributes": said}
+    with create(path, columns=source.columns, column_coords=source.column_coords(), **options) as writer:
+        for name, values in units.numbers(done).items():
+            writer.put(f"transform_{name}", ["column"], values)
+        for index in range(source.chunks):
+            chunk = source.read(index)
+            writer.append(chunk.x, chunk.observed, source.row_coords(index))

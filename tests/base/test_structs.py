@@ -1,0 +1,259 @@
+"""Frozen records: shapes, reduction, taking apart and putting together."""
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ibpdist
+from ibpdist.base.stored_kinds import HOMES, TAG_OF_CLASS
+from ibpdist.base.structs import (
+    Array,
+    UnreadableRecord,
+    arrays_of,
+    combine,
+    dims,
+    pack,
+    parts,
+    replace,
+    struct,
+    unpack,
+)
+
+PACKAGE = Path(ibpdist.__file__).parent
+
+
+@struct("test-inner", since=1)
+class Inner:
+    total: Array = dims("column")
+
+
+@struct("test-record", since=2)
+class Record:
+    yx: Array = dims("feature column")
+    gram: Array = dims("feature feature_")
+    least: Array = dims("feature", reduce="min")
+    born: Array = dims("newborn column", reduce="concat", along="newborn")
+    ids: Array = dims("feature", reduce="same")
+    inner: Inner
+    rows: Array = dims()
+
+
+def made(seed, born=1, features=2, columns=3):
+    rng = np.random.default_rng(seed)
+    return Record(
+        yx=rng.integers(-9, 9, (features, columns)),
+        gram=rng.integers(-9, 9, (features, features)),
+        least=rng.integers(-9, 9, features),
+        born=rng.integers(-9, 9, (born, columns)),
+        ids=np.arange(features),
+        inner=Inner(rng.integers(-9, 9, columns)),
+        rows=np.asarray(seed),
+    )
+
+
+def same(a, b):
+    """Every array equal in value, shape and dtype."""
+    (outline, one), (other, two) = pack(a), pack(b)
+    assert outline == other
+    assert one.keys() == two.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name])
+        assert one[name].dtype == two[name].dtype
+
+
+def test_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made(1).rows = 3
+
+
+def test_shapes_are_checked():
+    with pytest.raises(ValueError, match=r"yx has shape \(2,\), expected dims \('feature', 'column'\)"):
+        replace(made(1), yx=np.zeros(2))
+    with pytest.raises(ValueError, match=r"least: feature is 3, but 2 in yx"):
+        replace(made(1), least=np.zeros(3))
+
+
+def test_an_axis_over_the_same_dim_has_its_size():
+    with pytest.raises(ValueError, match="gram: feature_ is 4, but 2 in yx"):
+        replace(made(1), gram=np.zeros((2, 4)))
+
+
+def test_plain_values_become_arrays():
+    assert isinstance(Inner([1, 2]).total, np.ndarray)
+    assert replace(made(1), rows=3.5).rows.shape == ()
+
+
+def test_combine_reduces_each_field_its_way():
+    a, b = made(1, born=2), made(2, born=3)
+    both = combine(a, b)
+    np.testing.assert_array_equal(both.yx, a.yx + b.yx)
+    np.testing.assert_array_equal(both.gram, a.gram + b.gram)
+    np.testing.assert_array_equal(both.least, np.minimum(a.least, b.least))
+    np.testing.assert_array_equal(both.born, np.concatenate([a.born, b.born]))
+    np.testing.assert_array_equal(both.ids, a.ids)
+    np.testing.assert_array_equal(both.inner.total, a.inner.total + b.inner.total)
+    assert both.rows == 3
+
+
+def test_combine_keeps_its_arguments():
+    a, b = made(1), made(2)
+    before = pack(a)[1]["yx"].copy()
+    combine(a, b)
+    np.testing.assert_array_equal(a.yx, before)
+
+
+@given(st.lists(st.integers(0, 50), min_size=3, max_size=3))
+def test_combine_is_associative(seeds):
+    a, b, c = (made(seed) for seed in seeds)
+    same(combine(combine(a, b), c), combine(a, combine(b, c)))
+
+
+def test_concat_knows_its_axis():
+    @struct
+    class Wide:
+        z: Array = dims("feature row", reduce="concat")
+
+    both = combine(Wide(np.zeros((2, 3))), Wide(np.ones((2, 1))))
+    assert both.z.tolist() == [[0, 0, 0, 1]] * 2
+
+
+def test_pack_and_unpack():
+    record = made(3)
+    outline, arrays = pack(record)
+    assert outline == json.loads(json.dumps(outline))
+    assert set(arrays) == {"yx", "gram", "least", "born", "ids", "rows", "inner.total"}
+    same(unpack(outline, arrays), record)
+
+
+def test_replace_makes_another_record():
+    a = made(1)
+    b = replace(a, rows=np.asarray(9))
+    assert (int(a.rows), int(b.rows)) == (1, 9)
+    assert b.yx is a.yx
+
+
+def test_a_tag_stands_for_one_record_only():
+    """Otherwise a second record with that tag would be read as the first."""
+    other = type("Other", (), {"__module__": "elsewhere"})
+    with pytest.raises(TypeError, match="the tag test-inner belongs to Inner in"):
+        struct("test-inner", since=1)(other)
+
+
+def test_a_record_without_a_tag_is_not_stored():
+    @struct
+    class Untagged:
+        total: Array = dims("column")
+
+    with pytest.raises(TypeError, match="Untagged cannot be stored: it has no tag"):
+        pack(Untagged([1.0]))
+    assert arrays_of(Untagged([1.0]))["total"].tolist() == [1.0]
+
+
+def test_the_outline_names_no_class_and_no_module():
+    outline, _ = pack(made(1))
+    inner = {"tag": "test-inner", "since": 1, "records": {}}
+    assert outline == {"tag": "test-record", "since": 2, "records": {"inner": inner}}
+
+
+@struct("test-younger", since=1)
+class Younger:
+    yx: Array = dims("feature column")
+    weight: Array = dims("feature", default=1.0)
+    rows: Array = dims()
+
+
+def test_a_field_that_is_missing_takes_its_default():
+    outline, arrays = pack(Younger(np.zeros((2, 3)), np.zeros(2), 5))
+    del arrays["weight"]
+    assert unpack(outline, arrays).weight.tolist() == [1.0, 1.0]
+
+
+def test_a_field_that_is_missing_without_a_default_is_named():
+    outline, arrays = pack(Younger(np.zeros((2, 3)), np.zeros(2), 5))
+    del arrays["rows"]
+    with pytest.raises(UnreadableRecord, match="'test-younger' without 'rows', which this version needs"):
+        unpack(outline, arrays)
+
+
+def test_a_field_of_another_version_is_left_out_with_a_note():
+    outline, arrays = pack(made(3))
+    with pytest.warns(UserWarning, match="ignoring later of test-record"):
+        same(unpack(outline, {**arrays, "later": np.zeros(2)}), made(3))
+
+
+def test_an_unknown_tag_and_a_newer_layout_are_refused():
+    outline, arrays = pack(made(3))
+    with pytest.raises(UnreadableRecord, match="kind 'never-made', which this version does not know"):
+        unpack({**outline, "tag": "never-made"}, arrays)
+    with pytest.raises(UnreadableRecord, match="'test-record' of a newer version: update ibpdist"):
+        unpack({**outline, "since": 3}, arrays)
+
+
+def test_the_first_format_named_the_class():
+    arrays = {"on": np.ones(2), "rows": np.asarray(4.0)}
+    with pytest.raises(UnreadableRecord, match="kind 'Elsewhere'"):
+        unpack({"kind": "Elsewhere", "module": "ibpdist.nowhere", "records": {}}, arrays)
+    found = unpack({"kind": "Nothing", "module": "ibpdist.gone", "records": {}}, {})
+    assert type(found).__name__ == "Nothing"
+
+
+@pytest.mark.parametrize("tag", HOMES)
+def test_every_tag_is_at_home(tag):
+    """A record is found by its tag without its module having been imported before."""
+    code = f"from ibpdist.base.structs import _kind; print(_kind({{'tag': {tag!r}}})[0].__module__)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == HOMES[tag]
+
+
+def test_every_stored_record_has_a_home():
+    """Tags and homes are the same set, and no tag of the first format was lost."""
+    text = "".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    tags = set(re.findall(r'^@struct\("([a-z-]+)", since=\d+\)', text, re.MULTILINE))
+    assert tags == set(HOMES)
+    assert set(TAG_OF_CLASS.values()) <= tags
+
+
+@struct("test-several", since=1)
+class Several:
+    each: tuple = parts()
+    ends: tuple = parts("join")
+    rows: Array = dims()
+
+
+def several(seed):
+    return Several((made(seed), Inner([seed, 1])), (Inner([seed]),), rows=np.asarray(seed))
+
+
+def test_parts_are_reduced_one_by_one_or_joined():
+    both = combine(several(1), several(2))
+    same(both.each[0], combine(made(1), made(2)))
+    assert both.each[1].total.tolist() == [3, 2]
+    assert [one.total.tolist() for one in both.ends] == [[1], [2]]
+    assert both.rows == 3
+
+
+def test_parts_must_be_as_many_to_be_reduced():
+    with pytest.raises(ValueError, match="zip"):
+        combine(several(1), replace(several(2), each=(made(2),)))
+
+
+def test_parts_are_packed():
+    outline, arrays = pack(several(4))
+    found = unpack(json.loads(json.dumps(outline)), arrays)
+    same(found, several(4))
+    assert len(found.each) == 2
+    same(unpack(*pack(replace(several(4), each=()))), replace(several(4), each=()))
+
+
+def test_sums_of_parts_can_be_made_in_place():
+    a, b = several(1), several(2)
+    expected = combine(several(1), several(2))
+    same(combine(a, b, reuse=True), expected)

@@ -1,0 +1,150 @@
+"""A whole step (rows, then globals, then score) is the scalar reference's, term by term."""
+
+from dataclasses import replace as changed
+
+import numpy as np
+import pytest
+
+from ibpdist.base.randomness import Draws
+from ibpdist.model.priors.stick_breaking import StickBreaking
+from tests.support import reference as ref
+from tests.support.model_cases import (
+    Case,
+    algorithm,
+    chunked,
+    covariances,
+    grid,
+    joined,
+    prior_moments,
+    problem,
+    random_params,
+    random_state,
+    reference_state,
+    sweep,
+    terms_of,
+)
+from tests.support.model_reference import balanced, local, score, update_observation
+
+EXACT = {"rtol": 1e-10, "atol": 1e-10}
+SIZES = [3, 1, 3]
+
+
+def prepare(case, seed, inner=1, dtype=np.float64):
+    """An algorithm, three chunks, and parameters and row states at random."""
+    x, observed = problem(seed, sum(SIZES), 4, case.missing, dtype)
+    chunks, alg = chunked(x, observed, SIZES), algorithm(case, 3, inner)
+    params = random_params(case, alg, chunks, seed)
+    return alg, chunks, params, [random_state(case, params, chunk, seed) for chunk in chunks]
+
+
+def compare(case, seed, inner=1):
+    """Row state, dictionary, variances and every term of the objective after one step."""
+    alg, chunks, params, states = prepare(case, seed, inner)
+    on, off = prior_moments(case, params)
+    swept = local(case, reference_state(case, params, states, chunks), on - off, inner)
+    met, swept = swept, balanced(case, swept, params.observation)
+    states, sums = sweep(alg, chunks, states, params, Draws(seed))
+    z, w = joined(states, chunks)
+    np.testing.assert_allclose(z, met.nu, **EXACT)
+    np.testing.assert_allclose(w, met.m, **EXACT)
+
+    made, trace = alg.update(params, sums, Draws(seed))
+    after = update_observation(case, swept, params.observation)
+    np.testing.assert_allclose(made.observation.mean, after.phi, **EXACT)
+    np.testing.assert_allclose(covariances(made.observation), after.sigma, **EXACT)
+    np.testing.assert_allclose(made.observation.noise, after.psi, **EXACT)
+    np.testing.assert_allclose(made.observation.scale, after.s, **EXACT)
+    compare_terms(trace, score(case, after, made))
+    return made, after, trace
+
+
+def compare_terms(trace, expected):
+    found = terms_of(trace)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, rel=1e-10, abs=1e-10), name
+    assert trace["objective"] == pytest.approx(sum(expected.values()), rel=1e-10)
+    beyond = sum(expected.get(name, 0.0) for name in ("tail", "mass", "noise", "scale"))
+    assert trace["bound"] == pytest.approx(sum(expected.values()) - beyond, rel=1e-10)
+
+
+@pytest.mark.parametrize("case", grid(), ids=str)
+def test_step(case):
+    compare(case, 5)
+
+
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+def test_several_inner_sweeps(weights, missing):
+    compare(Case(weights=weights, missing=missing, noise="column"), 6, inner=3)
+
+
+@pytest.mark.parametrize("prior", ["finite", "sticks"])
+def test_fixed_scale_and_mass(prior):
+    made, _, trace = compare(Case(prior, "normal", noise=0.4, scale=2.5, mass=1.7), 7)
+    assert made.observation.scale.tolist() == [2.5] * 3
+    assert made.observation.noise.tolist() == [0.4] * 4
+    assert float(made.prior.mass) == 1.7
+    assert trace["mass"] == 0.0
+    assert not {"noise", "scale"} & trace.keys()
+
+
+FEATURE = [
+    Case(weights=weights, family=family, noise=noise, missing=missing, rule=rule, scale="feature")
+    for weights in ("unit", "normal")
+    for family in ("structured", "factorised")
+    for noise in ("one", "column", 0.7)
+    for missing in ("complete", "masked", "latent")
+    for rule in ("mean", "mode")
+]
+
+
+@pytest.mark.parametrize("case", FEATURE, ids=str)
+def test_step_with_a_scale_for_each_feature(case):
+    compare(case, 12)
+
+
+def test_finite_prior_is_at_the_joint_optimum():
+    made, after, _ = compare(Case("finite"), 8)
+    counts, rows = ref.counts(after.nu), len(after.x)
+    np.testing.assert_allclose(made.prior.tau, ref.finite_tau(counts, rows, float(made.prior.mass)), **EXACT)
+    shape, rate = ref.mass_factor(made.prior.tau, rows, "finite", tail=False)
+    assert float(made.prior.mass) == pytest.approx(shape / rate, rel=1e-10)
+
+
+def test_sticks_follow_falling_counts_and_the_mass_its_factor():
+    made, after, _ = compare(Case("sticks"), 9)
+    counts = ref.counts(after.nu)
+    assert (np.diff(counts[made.prior.order]) <= 0).all()
+    shape, rate = ref.mass_factor(made.prior.tau, len(after.x), "sticks", tail=True)
+    assert float(made.prior.mass) == pytest.approx(shape / rate, rel=1e-10)
+
+
+def test_sticks_of_the_multinomial_bound_are_at_their_optimum():
+    """Within 1e-6 nats of where the reference climbs from there."""
+    case = Case("sticks", mass=1.4)
+    alg, chunks, params, states = prepare(case, 10)
+    alg = changed(alg, model=changed(alg.model, prior=StickBreaking(mass=1.4, bound="multinomial")))
+    states, sums = sweep(alg, chunks, states, params, Draws(1))
+    made, trace = alg.update(params, sums, Draws(1))
+    on, rows = sums.entries.on[made.prior.order], sum(SIZES)
+    best = ref.maximise_sticks(made.prior.tau, on, rows, 1.4, "multinomial")
+    reached = trace["z prior"] + trace["sticks"] + trace["tail"]
+    assert reached >= ref.stick_objective(best, on, rows, 1.4, "multinomial") - 1e-6
+    assert reached == pytest.approx(
+        ref.stick_objective(made.prior.tau, on, rows, 1.4, "multinomial"), rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("case", grid(noises=("one",), missing=("complete", "masked", "latent")), ids=str)
+def test_float32_scores_like_float64(case):
+    """Three steps from the same state: objectives within 1e-5."""
+    found = []
+    for dtype in (np.float32, np.float64):
+        alg, chunks, params, states = prepare(case, 11, dtype=dtype)
+        for step in (1, 2, 3):
+            states, sums = sweep(alg, chunks, states, params, Draws(1, step))
+            params, trace = alg.update(params, sums, Draws(1, step))
+        found.append(trace["objective"])
+        assert states[0].z.dtype == dtype
+    assert found[0] == pytest.approx(found[1], rel=1e-5)

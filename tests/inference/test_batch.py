@@ -1,0 +1,195 @@
+"""Fits side by side: the bits of each are those it has alone, and what befalls one befalls no other."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from ibpdist.base.errors import UsageError
+from ibpdist.base.structs import pack
+from ibpdist.catalog import systems as catalog
+from ibpdist.engine.members import MemberEngine
+from ibpdist.engine.serial import MemoryHistory, Serial
+from ibpdist.engine.sweeps import sweeps
+from ibpdist.engine.work import Workbench
+from ibpdist.inference.ascent.search import Nothing
+from ibpdist.inference.batch import FAILED, AllEnded, Batch, Member, terms_of
+from ibpdist.inference.stopping import Converged, StepLimit, until
+from ibpdist.runs.rows import in_memory
+from tests.support.toy import MemorySource, Toy, blobs
+
+LIMIT = 6
+
+
+def engine_of(algorithm, source, seed=0):
+    return Serial(Workbench(algorithm, source, MemoryHistory(), seed))
+
+
+def alone(member, source):
+    """Objectives by step, the last parameters and row results of a member by itself."""
+    engine = engine_of(member.algorithm, source, member.seed)
+    engine.bench.draws = member.draws(engine.bench.draws)
+    levels = []
+    for now, _ in until(sweeps(Chained(member), engine, member.seed), list(member.rules)):
+        levels.append(now.trace["objective"])
+    return levels, now.params, in_memory(engine, now.step)[0]
+
+
+@dataclass(frozen=True)
+class Chained:
+    """A member's algorithm under the randomness of its chain."""
+
+    member: Member
+
+    def __getattr__(self, name):
+        return getattr(self.member.algorithm, name)
+
+    def init(self, survey, draws, known=()):
+        return self.member.algorithm.init(survey, self.member.draws(draws), known)
+
+    def ask(self, survey, known, draws):
+        return self.member.algorithm.ask(survey, known, self.member.draws(draws))
+
+    def update(self, params, sums, draws):
+        return self.member.algorithm.update(params, sums, self.member.draws(draws))
+
+
+def together(members, source):
+    batch = Batch(tuple(members))
+    engine = engine_of(batch, source)
+    steps = [now for now, _ in until(sweeps(batch, engine, 0), [AllEnded()])]
+    return engine, steps
+
+
+def levels_of(i, steps):
+    found = [terms_of(i, now.trace) for now in steps]
+    return [one["objective"] for one in found if one]
+
+
+def same(a, b):
+    (outline, one), (other, two) = pack(a), pack(b)
+    assert outline == other
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
+
+
+def planted(rows=90, columns=6, width=32):
+    rng = np.random.default_rng(8)
+    z = rng.random((rows, 3)) < 0.4
+    x = z @ rng.normal(size=(3, columns)) + 0.1 * rng.normal(size=(rows, columns))
+    return MemorySource(np.ascontiguousarray(x), width)
+
+
+def systems():
+    """Fits that differ in everything that may differ between members."""
+    names = ["lg-vi-infinite", "lg-vi-finite", "fa-vi-infinite", "lg-gibbs-finite", "lg-vi-infinite-hard"]
+    made = []
+    for i, name in enumerate(names):
+        algorithm = catalog.build(name, 2 + i, settings={"start": "rows"} if i == 1 else {})
+        rules = (Converged(1e-4), StepLimit(4 + 3 * i)) if algorithm.monotone() else (StepLimit(9),)
+        made.append(Member(algorithm, seed=20 + i, chain=i, rules=rules))
+    return made
+
+
+def test_bits_are_those_of_the_fit_alone():
+    source, members = planted(), systems()
+    engine, steps = together(members, source)
+    for i, member in enumerate(members):
+        levels, params, rows = alone(member, source)
+        assert levels_of(i, steps) == levels, member.algorithm
+        found = steps[-1].params.members[i]
+        same(found.params, params)
+        assert int(found.ended) == len(levels)
+        seen, _ = in_memory(MemberEngine(engine, i), len(steps))
+        for name, (dims, values) in rows.items():
+            assert seen[name][0] == dims
+            np.testing.assert_array_equal(seen[name][1], values)
+
+
+def test_members_stop_each_by_its_rules():
+    _, steps = together([Member(Toy(), 1, rules=(StepLimit(n),)) for n in (2, 5, 3)], blobs())
+    assert len(steps) == 5
+    assert [int(m.ended) for m in steps[-1].params.members] == [2, 5, 3]
+    assert [m.stop.word for m in steps[-1].params.members] == ["step limit"] * 3
+    assert [now.trace["running"] for now in steps] == [3, 2, 1, 1, 0]
+    assert len(levels_of(0, steps)) == 2
+
+
+def test_a_chain_has_its_own_randomness():
+    algorithm = catalog.build("lg-gibbs-finite", 3)
+    members = [Member(algorithm, 5, chain, (StepLimit(4),)) for chain in (0, 1)]
+    _, steps = together(members, planted())
+    assert levels_of(0, steps) != levels_of(1, steps)
+
+
+@dataclass(frozen=True)
+class Faulty(Toy):
+    """Fails with `error` at a step; 0 is the beginning."""
+
+    error: Exception | None = None
+    at: int = 0
+
+    def init(self, survey, draws, known=()):
+        if self.at == 0:
+            raise self.error
+        return super().init(survey, draws, known)
+
+    def update(self, params, sums, draws):
+        if draws.step == self.at:
+            raise self.error
+        return super().update(params, sums, draws)
+
+
+@pytest.mark.parametrize("at", [0, 1, 3])
+@pytest.mark.parametrize("error", [UsageError("noise is 0: expected more"), ZeroDivisionError("oh")])
+def test_a_member_fails_alone(at, error):
+    good = Member(Toy(), 3, rules=(StepLimit(LIMIT),))
+    bad = Member(Faulty(error=error, at=at), 4, rules=(StepLimit(LIMIT),))
+    _, steps = together([bad, good], blobs())
+    failed, fine = steps[-1].params.members
+    assert failed.stop.word == FAILED
+    assert str(error) in failed.stop.reason
+    assert ("bug" in failed.stop.reason) == isinstance(error, ZeroDivisionError)
+    assert int(failed.ended) == at
+    assert isinstance(failed.params, Nothing) == (at == 0)
+    assert levels_of(1, steps) == alone(good, blobs())[0]
+    same(fine.params, alone(good, blobs())[1])
+
+
+@dataclass(frozen=True)
+class Curious(Toy):
+    """Asks `often` times for the sum of the data, and fails when it asks for the time that is `bad`."""
+
+    often: int = 1
+    bad: int = -1
+
+    def ask(self, survey, known, draws):
+        if len(known) == self.bad:
+            raise UsageError("no such question")
+        return survey if len(known) < self.often else None
+
+    def look(self, chunk, question, draws):
+        return super().survey(chunk)
+
+    def init(self, survey, draws, known=()):
+        assert len(known) == self.often
+        made = super().init(survey, draws)
+        return replace(made, centre=made.centre + sum(float(found.rows) for _, found in known))
+
+
+def test_members_ask_as_often_as_they_need():
+    kinds = [Curious(often=2), Toy(), Curious(often=1), Curious(often=3, bad=1)]
+    members = [Member(kind, 3, rules=(StepLimit(2),)) for kind in kinds]
+    _, steps = together(members, blobs())
+    last = steps[-1].params.members
+    assert [m.stop.word for m in last] == ["step limit"] * 3 + [FAILED]
+    assert last[3].stop.reason == "no such question"
+    for i in (0, 1, 2):
+        assert levels_of(i, steps) == alone(members[i], blobs())[0]
+
+
+def test_all_may_fail():
+    members = [Member(Faulty(error=UsageError("no")), 1, rules=(StepLimit(3),))] * 2
+    _, steps = together(members, blobs())
+    assert len(steps) == 1
+    assert steps[0].trace["running"] == 0
