@@ -78,7 +78,7 @@ def test_what_it_names_exists() -> None:
 def test_the_folders_it_explains_hold_something() -> None:
     package, root = Path(ibpdist.__file__).parent, Path(__file__).parents[1]
     folders = [name for row in table("where | what") for name in re.findall(r"[\w/]+/", row[0])]
-    assert {"ibpdist/data/", "ibpdist/model/weights/", "tests/"} <= set(folders)
+    assert {"ibpdist/data/", "ibpdist/model/", "tests/"} <= set(folders)
     for name in folders:
         inside = (package / name.removeprefix("ibpdist/")).is_dir()
         home = package / name.removeprefix("ibpdist/") if inside else root / name
