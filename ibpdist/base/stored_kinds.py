@@ -27,6 +27,7 @@ HOMES: Mapping[str, str] = {
     "nothing": "ibpdist.inference.ascent.search",
     "row-state": "ibpdist.model.observations._base",
     "sample-question": "ibpdist.inference.starts.looks",
+    "scattered-params": "ibpdist.model.observations.dictionary",
     "search-params": "ibpdist.inference.ascent.search",
     "search-progress": "ibpdist.inference.ascent.stand",
     "search-row-state": "ibpdist.inference.ascent.search",

@@ -195,7 +195,7 @@ def unpack(outline: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
         else:
             fields[name] = unpack(inner, _under(f"{name}.", arrays))
     known = {f.name: f for f in dataclasses.fields(kind)}
-    unknown = ", ".join(sorted(fields.keys() - known.keys()))
+    unknown = ", ".join(name for name in sorted(fields.keys() - known.keys()) if np.any(fields[name]))
     if unknown:
         warnings.warn(f"ignoring {unknown} of {tag}, which this version does not know", stacklevel=2)
     held = fields.keys() & known.keys()

@@ -37,9 +37,9 @@ class Predictor:
     """What predicts new rows: q(A), the noise, and the prior log odds of the features.
 
     `mean` (feature, column), `basis` (group, feature, rank) and `spectrum` (group, rank) as in
-    model/observations/dictionary.py, `noise` and `group` (column), `log_odds` and `active` (feature).
-    `unit` (column) is the variance of the columns, `extra` what cells of a row have of it as noise
-    beside their own (rownoise.py).
+    model/observations/dictionary.py, where all groups may share one basis; `noise` and `group` (column),
+    `log_odds` and `active` (feature). `unit` (column) is the variance of the columns, `extra` what cells
+    of a row have of it as noise beside their own (rownoise.py).
     """
 
     mean: Matrix
@@ -105,8 +105,9 @@ class Predictor:
     def variance(self, y: Matrix) -> Matrix:
         """(pattern, column) y Sigma_d y' for y (pattern, feature)."""
         spread, made = self.spread(), np.zeros((len(y), len(self.noise)))
-        for g in np.unique(self.group):
-            here = self.group == g
+        turn = self.group if len(self.basis) > 1 else np.zeros_like(self.group)
+        for g in np.unique(turn):
+            here = turn == g
             made[:, here] = (y @ self.basis[g]) ** 2 @ spread[:, here]
         return made
 

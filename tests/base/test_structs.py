@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -186,7 +187,14 @@ def test_a_field_that_is_missing_without_a_default_is_named():
 def test_a_field_of_another_version_is_left_out_with_a_note():
     outline, arrays = pack(made(3))
     with pytest.warns(UserWarning, match="ignoring later of test-record"):
-        same(unpack(outline, {**arrays, "later": np.zeros(2)}), made(3))
+        same(unpack(outline, {**arrays, "later": np.ones(2)}), made(3))
+
+
+def test_a_field_of_another_version_that_says_nothing_needs_no_note():
+    outline, arrays = pack(made(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same(unpack(outline, {**arrays, "latent": np.zeros(())}), made(3))
 
 
 def test_an_unknown_tag_and_a_newer_layout_are_refused():

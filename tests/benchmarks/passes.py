@@ -1,11 +1,14 @@
 """Time of a pass over the time of the bare products, interleaved in one run, one thread, float32.
 
-    python tests/benchmarks/passes.py [--system lg-vi-finite] [--shape 20000x1000x20 ...]
+    python tests/benchmarks/passes.py [--system lg-vi-finite] [--shape 20000x1000x20 ...] [--missing 0.1 ...]
 
 A pass is everything a step does: local step with one inner sweep, entropies, statistics,
 global step and objective. Passes 2 to 8 from a random start are timed, those that raise the
 objective count, and compile time is apart. The bare products are X A', Z' X and Z' Z. Times are CPU
 seconds of the one thread that works, because machines are shared.
+
+With `--missing` passes over complete data and over the same data with that share of the cells missing, in no
+pattern, take turns, and the ratio is that of the two.
 """
 
 from __future__ import annotations
@@ -38,9 +41,15 @@ def data(rows: int, columns: int, features: int) -> np.ndarray:
     return x + 0.5 * rng.standard_normal((rows, columns), dtype=np.float32)
 
 
-def chunks(x: np.ndarray) -> list[Chunk]:
+def chunks(x: np.ndarray, missing: float = 0.0) -> list[Chunk]:
+    """Chunks of 16 MB; of incomplete ones this share of the cells is missing."""
     step = max(1, CHUNK_BYTES // x[0].nbytes)
-    return [Chunk(i, at, x[at : at + step]) for i, at in enumerate(range(0, len(x), step))]
+    parts = [Chunk(i, at, x[at : at + step]) for i, at in enumerate(range(0, len(x), step))]
+    if not missing:
+        return parts
+    rng = np.random.default_rng(2)
+    seen = [rng.random(part.x.shape) >= missing for part in parts]
+    return [Chunk(p.index, p.start, np.where(o, p.x, 0), o) for p, o in zip(parts, seen, strict=True)]
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -87,14 +96,32 @@ def measure(system: str, shape: str) -> None:
     print(f"{system} {shape}: {found}, {len(timed)} passes")
 
 
+def against_complete(system: str, shape: str, missing: float) -> None:
+    """Passes with missing cells over passes without."""
+    rows, columns, features = map(int, shape.split("x"))
+    x = data(rows, columns, features)
+    for part in (chunks(x[:512]), chunks(x[:512], missing)):
+        list(passes(system, part, features))
+    both = zip(passes(system, chunks(x), features), passes(system, chunks(x, missing), features), strict=True)
+    whole, gaps = zip(*[(one, other) for (one, _), (other, _) in list(both)[1:]], strict=True)
+    taken, floor = statistics.median(gaps) * 1e3, statistics.median(whole) * 1e3
+    ratio = statistics.median(gap / one for one, gap in zip(whole, gaps, strict=True))
+    found = f"pass {taken:.1f} ms, complete {floor:.1f} ms, ratio {ratio:.2f}"
+    print(f"{system} {shape} {missing:.0%} missing: {found}, {len(gaps)} passes")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--system", default="lg-vi-finite")
     parser.add_argument("--shape", nargs="*", default=SHAPES)
+    parser.add_argument("--missing", nargs="*", type=float, default=())
     options = parser.parse_args()
     with threadpool_limits(1):
         for shape in options.shape:
-            measure(options.system, shape)
+            for missing in options.missing:
+                against_complete(options.system, shape, missing)
+            if not options.missing:
+                measure(options.system, shape)
 
 
 if __name__ == "__main__":

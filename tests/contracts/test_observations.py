@@ -19,7 +19,7 @@ CASES = grid(("finite",), ("unit", "normal"), rules=("mean",))
 
 def suits(name, case):
     """An observation of rows that have every feature is one of weights, whose cells are all told apart."""
-    return not OBSERVATIONS[name].everywhere or (case.weights == "normal" and case.missing != "latent")
+    return not OBSERVATIONS[name].everywhere or (case.weights == "normal" and case.missing != "rows")
 
 
 EVERY = [(name, case) for name in OBSERVATIONS for case in CASES if suits(name, case)]
@@ -74,7 +74,7 @@ def test_update_keeps_what_is_not_its_own(name, case):
         after = arrays_of(found)[field]
         assert after.shape == value.shape, field
         assert np.isfinite(after).all(), field
-        if field in ("group", "cells", "squares", "latent", "unit"):
+        if field in ("group", "cells", "squares", "rows", "unit"):
             np.testing.assert_array_equal(after, value)
     assert (found.noise > 0).all()
     assert (found.scale > 0).all()
@@ -123,6 +123,6 @@ def test_results(name, case):
 
 def test_cases_cover_the_members_and_the_settings():
     assert {name for name, _ in EVERY} == set(OBSERVATIONS)
-    assert {c.missing for c in CASES} == {"complete", "masked", "block", "latent"}
+    assert {c.missing for c in CASES} == {"complete", "masked", "block", "rows"}
     assert {c.noise for c in CASES} == {"one", "column", 0.7}
     assert Case() in CASES

@@ -54,7 +54,7 @@ def test_numbers_have_limits():
     ("flow", "given", "read"),
     [
         (fit.fit, {"features": "12", "where": {"workers": "2"}}, {"features": 12}),
-        (fit.fit, {"features": "auto", "settings": {"noise": 0.5, "moves": False, "missing": "latent"}}, {}),
+        (fit.fit, {"features": "auto", "settings": {"noise": 0.5, "moves": False, "missing": "rows"}}, {}),
         (fit.fit, {"holdout": "rows:share=0.1"}, {"holdout": "rows:share=0.1"}),
         (fit.fit, {"holdout": 0.1}, {"holdout": 0.1}),
     ],

@@ -39,6 +39,12 @@ def expected(folder):
     return json.loads((folder / "expected.json").read_text())
 
 
+def skip_unknown(name, expected):
+    """Some kinds of fit are younger than some formats."""
+    if name not in expected:
+        pytest.skip(f"no version that wrote this format could make {name}")
+
+
 def same(found, wanted):
     """Every number is close, everything else equal; groups of a result may have got other names."""
     for name in wanted.keys() - {"groups", "new rows", "summary"}:
@@ -54,6 +60,7 @@ def test_there_is_a_fixture_of_each_format():
 
 @pytest.mark.parametrize("name", FINISHED)
 def test_a_result_is_opened(name, expected):
+    skip_unknown(name, expected)
     result = ibp.open_result(name)
     same(facts(result), expected[name])
     assert "internals" in result.children
@@ -64,6 +71,7 @@ def test_a_result_is_opened(name, expected):
 
 @pytest.mark.parametrize("name", [name for name in FINISHED if not name.startswith("collapsed")])
 def test_new_rows_get_their_features(name, expected):
+    skip_unknown(name, expected)
     found = ibp.transform(name, new_rows())
     np.testing.assert_allclose(found.z.values, expected[name]["new rows"], **CLOSE)
 

@@ -35,6 +35,7 @@ steps: 12
 """
 FINISHED: dict[str, dict[str, Any]] = {
     "lg.run": {"system": "lg-vi-infinite", "K": 4, "holdout": 0.2},
+    "gaps.run": {"system": "lg-vi-infinite", "K": 4, "missing": "rows"},
     "hard.run": {"system": "lg-vi-finite-hard", "K": 3},
     "fa.run": {"system": "fa-vi-infinite", "K": 4, "steps": 30, "restarts": 2},
     "dense.run": {"system": "fa-vi-dense", "K": 2, "steps": 20},

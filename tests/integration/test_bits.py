@@ -12,8 +12,9 @@ from tests.support.clusters import kill_the_oldest, objectives, worker_pids
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 SYSTEMS = {
     "lg-vi-infinite": {"set": {}},
-    "fa-vi-finite": {"missing": 0.02, "set": {"missing": "latent", "noise": "column"}},
+    "fa-vi-finite": {"missing": 0.02, "set": {"missing": "rows", "noise": "column"}},
     "lg-gibbs-infinite": {"missing": 0.01, "set": {"chains": 2, "thin": 3, "births": 200}},
+    "lg-gibbs-finite": {"missing": 0.05, "set": {"missing": "rows", "thin": 3}},
     "lg-collapsed-infinite": {"rows": 900, "set": {"chains": 3, "thin": 3, "inner": 25}},
 }
 STEPS, WORKERS, NOTICED = 24, 2, 5

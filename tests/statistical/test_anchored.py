@@ -49,6 +49,8 @@ SYSTEMS = {
     "lg several": SEVERAL,
     "lg masked": Infinite(mask=scattered()),
     "fa masked column noise": Infinite("normal", "column", mask=scattered()),
+    "lg rows": Infinite(mask=scattered(), missing="rows"),
+    "fa rows column noise": Infinite("normal", "column", mask=scattered(), missing="rows"),
 }
 
 
@@ -58,7 +60,7 @@ def run(joint, monkeypatch, chains=CHAINS, sweeps=SWEEPS, more=0, **settings):
     return scores(joint, moved, chains, sweeps, seed=5)
 
 
-@pytest.mark.parametrize("name", ["lg", "fa masked column noise"])
+@pytest.mark.parametrize("name", ["lg", "fa masked column noise", "lg rows"])
 def test_sampler_in_short(name, monkeypatch):
     """A hundred chains: catches gross faults every day."""
     said, size = worst(run(SYSTEMS[name], monkeypatch, 100, 2))

@@ -36,6 +36,8 @@ SYSTEMS = {
     "fa column noise": Joint("normal", "column", floor=1.0),
     "lg masked": Joint(mask=scattered(), floor=1.0),
     "fa masked column noise": Joint("normal", "column", mask=scattered(), floor=1.0),
+    "lg rows": Joint(mask=scattered(), floor=1.0, missing="rows"),
+    "fa rows column noise": Joint("normal", "column", mask=scattered(), floor=1.0, missing="rows"),
     "fa scale of features": Joint("normal", scale="feature", floor=1.0),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
 }
@@ -54,7 +56,9 @@ def worst(found):
     return f"{name}: z = {found[name]:.1f}", abs(found[name])
 
 
-@pytest.mark.parametrize("name", ["lg fixed", "fa fixed", "fa masked column noise"])
+@pytest.mark.parametrize(
+    "name", ["lg fixed", "fa fixed", "fa masked column noise", "lg rows", "fa rows column noise"]
+)
 def test_sampler_in_short(name, monkeypatch):
     """A few hundred chains: catches gross faults every day."""
     found = run(SYSTEMS[name], 300, monkeypatch, steps=4)

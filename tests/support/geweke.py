@@ -46,6 +46,7 @@ class Joint:
     columns: int = 3
     features: int = 3
     inner: int = 1
+    missing: str = "groups"
     unit: float = 1.0
     floor: float = PSEUDO_NOISE
 
@@ -53,7 +54,7 @@ class Joint:
         model = Model(
             BetaBernoulli(self.mass),
             WEIGHTS[self.weights],
-            Gaussian(self.noise, self.scale, missing="exact"),
+            Gaussian(self.noise, self.scale, missing=self.missing),
             DRAW,
         )
         return Coordinate(model, self.features, self.inner)

@@ -46,6 +46,7 @@ class Infinite:
     mask: np.ndarray | None = None
     rows: int = 5
     columns: int = 3
+    missing: str = "groups"
     unit: float = 1.0
     floor: float = 1.0
 
@@ -54,7 +55,7 @@ class Infinite:
         return np.ones((self.rows, self.columns), bool) if self.mask is None else self.mask
 
     def model(self):
-        seen = Gaussian(self.noise, self.scale, missing="exact")
+        seen = Gaussian(self.noise, self.scale, missing=self.missing)
         return Model(Buffet(self.mass), WEIGHTS[self.weights], seen, DRAW)
 
     def chunk(self, x):

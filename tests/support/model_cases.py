@@ -32,7 +32,7 @@ WEIGHTS = {"unit": Unit, "normal": Normal}
 RULES = {"mean": MEAN, "mode": HARD, "draw": DRAW}
 FAMILIES = ("structured", "factorised")
 NOISES = ("one", "column", 0.7)
-MISSING = ("complete", "masked", "block", "latent")
+MISSING = ("complete", "masked", "block", "rows")
 CONVEX_TERMS = 32
 """Exact terms of the package's convex bound; with Euler-Maclaurin it is `exact_log_off` cut there."""
 
@@ -63,8 +63,7 @@ def grid(
 
 def algorithm(case, features=3, inner=1, **settings):
     """The parallel algorithm of a case; `settings` replace those of the observation."""
-    how = {"masked": "exact", "block": "exact"}.get(case.missing, "auto")
-    how = "latent" if case.missing == "latent" else how
+    how = {"masked": "groups", "block": "groups", "rows": "rows"}.get(case.missing, "auto")
     given = {"noise": case.noise, "scale": case.scale, "family": case.family, "missing": how} | settings
     prior = PRIORS[case.prior](mass=case.mass)
     return Coordinate(
@@ -201,10 +200,13 @@ def random_params(case, alg, chunks, seed):
     features = alg.features
     params = alg.init(survey(alg, chunks), Draws(seed))
     was = params.observation
-    groups, columns = was.spectrum.shape[0], was.mean.shape[1]
+    groups, columns = len(was.basis), was.mean.shape[1]
     basis = 0.6 * rng.normal(size=(groups, features, features))
     if case.family == "factorised":
         basis = basis * np.eye(features) + 0.5 * np.eye(features)
+    ahead = 0.6 * rng.normal(size=(features, features)) if case.missing == "rows" else None
+    if case.family == "factorised":
+        ahead = None if ahead is None else np.zeros_like(ahead)
     noise = {"one": np.full(columns, 0.9), "column": rng.uniform(0.3, 1.5, columns)}.get(
         case.noise, was.noise
     )
@@ -212,7 +214,8 @@ def random_params(case, alg, chunks, seed):
         was,
         mean=rng.normal(size=was.mean.shape),
         basis=basis,
-        spectrum=rng.uniform(0.0, 4.0, (groups, features)),
+        spectrum=rng.uniform(0.0, 4.0, was.spectrum.shape),
+        **({} if ahead is None else {"ahead": ahead}),
         noise=noise,
         scale=np.full(features, 1.3) if case.scale == "one" else was.scale,
     )
@@ -236,7 +239,7 @@ def covariances(observed):
     """Sigma_d (D, K, K), one column at a time."""
     made = []
     for d, g in enumerate(observed.group):
-        basis, spectrum = observed.basis[g], observed.spectrum[g]
+        basis, spectrum = observed.basis[g], observed.spectra()[d]
         made.append(
             sum(np.outer(b, b) / (1 + e / observed.noise[d]) for b, e in zip(basis.T, spectrum, strict=True))
         )

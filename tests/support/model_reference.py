@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ibpdist.model.observations.gaussian import COLUMN_TURNS, ONE_TURNS
 from ibpdist.model.observations.variances import TOLERANCE
 from tests.support import reference as ref
+from tests.support import scattered_reference as rows
 from tests.support.model_cases import convex_log_off, prior_moments
 
 PSEUDO, FLOOR, WEAK, LOWEST, RELEVANT = 2.0, 1e-3, 0.1, 1e-3, 1e-3
@@ -29,9 +30,7 @@ def sweep(state, log_odds, rule, inner=1):
 
 
 def local(case, state, log_odds, inner=1):
-    """Missing cells filled from the rows as they were, then the sweeps."""
-    if case.missing == "latent":
-        state = ref.fill(state)
+    """The sweeps; missing cells are left out."""
     return sweep(state, log_odds, case.rule, inner)
 
 
@@ -62,6 +61,8 @@ def update_observation(case, state, observed):
     A noise for each column gets a fixed small number of turns.
     """
     turns = COLUMN_TURNS if case.noise == "column" else ONE_TURNS
+    if case.missing == "rows":
+        return scattered_update(case, state, observed, turns)
     x, _, mask = ref.cells(state)
     g, p = ref.gram(state.nu, state.m, state.s2, mask), ref.cross(state.nu, state.m, x, mask)
 
@@ -81,6 +82,48 @@ def update_observation(case, state, observed):
         if np.abs(moved).max() < TOLERANCE:
             break
     return relevances(case, state, float(observed.unit))
+
+
+def scattered_update(case, state, observed, turns):
+    """The same with cells missing in no pattern: a state that knows its likelihood."""
+    longer, structured = np.sqrt(state.s / observed.scale)[:, None], case.family == "structured"
+    sums = rows.filled(state, observed.mean * longer)
+    bases = [basis * longer for basis in (observed.basis[0], observed.ahead) if basis.any()]
+    bases.append(np.eye(len(state.s)))
+    basis, e = rows.covariance(state, bases, sums, structured)
+    state = rows.solved(state, sums, basis, e)
+    for _ in range(turns):
+        was, now = state, state
+        if case.noise in ("one", "column"):
+            now = replace(now, psi=scattered_noise(case, was, observed, rows.error(was, sums, e)))
+        if case.scale == "one":
+            now = replace(now, s=ref.update_scale(was, "one", PSEUDO, float(observed.unit)).s)
+        grown = now.s[0] / was.s[0]
+        basis, e = basis * np.sqrt(grown), e * grown
+        state = rows.solved(now, sums, basis, e)
+        moved = np.append(np.log(now.psi / was.psi), np.log(now.s / was.s))
+        if np.abs(moved).max() < TOLERANCE:
+            break
+    return Scattered(
+        **vars(relevances(case, state, float(observed.unit))), reached=rows.likelihood(state, sums, e)
+    )
+
+
+def scattered_noise(case, state, observed, error):
+    """Modes of the noise given squares that are left."""
+    count = state.mask.sum(axis=0)
+    if case.noise == "one":
+        found = (error.sum() + PSEUDO * FLOOR * float(observed.unit)) / (count.sum() + PSEUDO)
+        return np.full(len(error), found)
+    found = (error + PSEUDO * WEAK * observed.spread) / (count + PSEUDO)
+    return np.maximum(found, LOWEST * observed.spread)
+
+
+@dataclass(frozen=True)
+class Scattered(ref.State):
+    """A state with the likelihood of the bound that its dictionary maximises."""
+
+    reached: float = 0.0
 
 
 def relevances(case, state, unit):
@@ -104,7 +147,7 @@ def score(case, state, params, log_off=convex_log_off):
         "z prior": sum(m * a + (len(state.x) - m) * b for m, a, b in zip(counts, on, off, strict=True)),
         "prevalence" if case.prior == "finite" else "sticks": ref.sticks(state),
         "z entropy": ref.z_entropy(state),
-        "likelihood": ref.likelihood(state),
+        "likelihood": state.reached if isinstance(state, Scattered) else ref.likelihood(state),
         "dictionary": ref.dictionary(state),
         "mass": ref.mass_prior(state.mass) + np.log(state.mass) if case.mass == "learn" else 0.0,
     }
@@ -114,8 +157,6 @@ def score(case, state, params, log_off=convex_log_off):
         terms["tail"] = ref.tail(state)
     if case.weights == "normal":
         terms["weights"] = ref.weights(state)
-    if observed.latent:
-        terms["missing cells"] = ref.filled(state)
     return terms | variances(case, state, observed)
 
 

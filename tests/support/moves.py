@@ -85,13 +85,10 @@ def sums_of(state, chunk, params, model):
         gram = z[:, rows] @ z[:, rows].T
         np.fill_diagonal(gram, z[:, rows].sum(axis=1))
         grams.append(gram)
-    columns = x.shape[1]
     observed = GaussianSums(
         rows=np.asarray(float(chunk.rows)),
         gram=np.array(grams),
         cross=z @ np.where(seen, x, 0.0),
-        filled=np.zeros(columns),
-        filled_entropy=np.zeros(()),
     )
     entries = RowSums(on=z.sum(axis=1), second=z.sum(axis=1), entropy=entropy, cost=np.zeros(len(z)))
     return ModelSums(entries=entries, observation=observed)

@@ -77,8 +77,6 @@ class FromTruth(Coordinate):
             rows=np.asarray(float(chunk.rows)),
             gram=gram,
             cross=z @ x,
-            filled=np.zeros(x.shape[1]),
-            filled_entropy=np.zeros(()),
         )
         on, entropy = z.sum(axis=1), -(z * np.log(z) + (1 - z) * np.log1p(-z)).sum(axis=1)
         of_rows = {"on": on, "second": on, "entropy": entropy, "cost": np.zeros(len(z))}

@@ -125,7 +125,7 @@ class Coordinate:
         Only for unit weights; elsewhere rows stay as they are.
         """
         old, model = align(local, params), self.model
-        if model.weights.keeps or model.draws or params.observation.latent:
+        if model.weights.keeps or model.draws:
             return old
         chance, dtype = params.on / max(float(params.rows), 1.0), chunk.x.dtype
         log_odds = model.prior.log_odds(params.prior)

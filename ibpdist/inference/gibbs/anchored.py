@@ -14,7 +14,6 @@ Which of the two comes next is in the parameters, so row state that was lost is 
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -78,8 +77,6 @@ class Anchored:
             )
         if seen.scale == "feature":
             raise UsageError("anchored: scale=feature; newborns need one scale: set scale=one or a number")
-        if seen.missing == "latent":
-            raise UsageError("anchored: missing=latent; draws need exact missing cells: set missing=exact")
         for name, least in (
             ("features", 0),
             ("most", 1),
@@ -92,8 +89,6 @@ class Anchored:
                 raise UsageError(
                     f"{name} is {getattr(self, name)}; expected a whole number of at least {least}"
                 )
-        exact = dataclasses.replace(seen, missing="exact")
-        object.__setattr__(self, "model", dataclasses.replace(self.model, observation=exact))
 
     @property
     def fit(self) -> Coordinate:
@@ -178,7 +173,8 @@ class Anchored:
         state, entries, seen = model.observation.sweep(
             chunk, now.observation, odds, model.weights, model.rules, state, draws, self.inner
         )
-        xors = xor_sums(chunk, state.z, params.pairs, now.observation.group)
+        whole = self.observation.completed(chunk, now.observation, model.weights, state, draws)
+        xors = xor_sums(whole, state.z, params.pairs, now.observation.group)
         return state, FlipSums(ModelSums(entries=entries, observation=seen), xors)
 
     def _births(
@@ -306,7 +302,7 @@ class Anchored:
         """Refuse more features than were allowed, before the memory for them is asked for."""
         if features <= self.most:
             return
-        groups, columns = len(params.now.observation.spectrum), params.now.observation.noise.size
+        groups, columns = len(params.now.observation.basis), params.now.observation.noise.size
         numbers = 2 if self.model.weights.keeps else 1
         state = 4 * numbers * int(params.now.rows) * features
         each = 8 * features * (groups * features + columns)

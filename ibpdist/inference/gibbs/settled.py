@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,6 @@ def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float, cross: Float | Non
         rows=np.asarray(float(data.rows)),
         gram=gram,
         cross=z @ data.x.astype(np.float64, copy=False) if cross is None else cross,
-        filled=np.zeros(data.x.shape[1]),
-        filled_entropy=np.zeros(()),
     )
 
 
@@ -87,6 +86,11 @@ def scaled(params: ModelParams, scale: float) -> ModelParams:
     """With one feature more than none, to carry the scale."""
     one = resized(params.observation, 1)
     return bare(params.prior, replace(one, scale=np.full(1, scale)))
+
+
+def by_groups(model: Model) -> Model:
+    """The model with a Gram matrix for each group of columns, which rows in turn need."""
+    return dataclasses.replace(model, observation=dataclasses.replace(gaussian_of(model), missing="groups"))
 
 
 def gaussian_of(model: Model) -> Gaussian:

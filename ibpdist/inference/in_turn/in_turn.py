@@ -28,7 +28,15 @@ from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Trace
 from ibpdist.inference.ascent.params import ModelParams
-from ibpdist.inference.gibbs.settled import bare, gaussian_of, gaussian_sums, resized, scaled, settled
+from ibpdist.inference.gibbs.settled import (
+    bare,
+    by_groups,
+    gaussian_of,
+    gaussian_sums,
+    resized,
+    scaled,
+    settled,
+)
 from ibpdist.inference.gibbs.xor import Told, columns_of, pairs_of, recombined, xor_sums
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.kernels.buffet import Law
@@ -144,6 +152,7 @@ class InTurn:
         if self.features < 1:
             raise UsageError(f"features is {self.features}; expected a whole number of at least 1")
         self.turn.check(gaussian_of(self.model))
+        object.__setattr__(self, "model", by_groups(self.model))
 
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         prior = self.model.prior.init(self.features, data.rows)

@@ -26,7 +26,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Trace
-from ibpdist.inference.gibbs.settled import bare, gaussian_of, scaled, settled
+from ibpdist.inference.gibbs.settled import bare, by_groups, gaussian_of, scaled, settled
 from ibpdist.inference.in_turn.in_turn import EACH_STEP
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.inference.in_turn.slots import SPARE, widened
@@ -59,6 +59,7 @@ class Particles:
         learned = [name for name, axis in of.items() if isinstance(getattr(axis, name), str)]
         if learned:
             raise UsageError(f"a particle filter learns nothing: set a number for {' and '.join(learned)}")
+        object.__setattr__(self, "model", by_groups(self.model))
 
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         """Nobody has anything."""

@@ -74,10 +74,8 @@ class Situation:
 
     @property
     def turnable(self) -> bool:
-        """Whether 1 - z is a feature whose sums are known: weights are units, and no cell was filled."""
-        observed = self.params.observation
-        filled = bool(observed.latent) and bool((self.sums.observation.filled > 0).any())
-        return not self.model.weights.keeps and not self.model.draws and not filled
+        """Whether 1 - z is a feature whose sums are known: weights are units."""
+        return not self.model.weights.keeps and not self.model.draws
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ibpdist.inference.ascent.params import OFF, ModelParams
 from ibpdist.inference.moves._base import Proposal, Residuals, Situation, pattern_cost
 from ibpdist.inference.starts.contrast import split
 from ibpdist.model.model import Model
-from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams
+from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, known
 from ibpdist.model.priors._base import PriorSums
 
 Float = NDArray[np.float64]
@@ -187,18 +187,19 @@ def with_rows(params: GaussianParams, found: Newborn) -> GaussianParams:
     """
     new, old = len(found.prevalence), len(params.scale)
     scale = np.full(new, np.median(params.scale))
-    cells = params.cells[np.unique(params.group, return_index=True)[1]]
-    spectrum = scale * found.prevalence * cells[:, None]
-    basis = np.zeros((len(spectrum), old + new, old + new))
+    spectrum = scale * found.prevalence * params.cells[params.spectra_at()][:, None]
+    basis = np.zeros((len(params.basis), old + new, old + new))
     basis[:, :old, :old] = params.basis
     basis[:, np.arange(old, old + new), np.arange(old, old + new)] = np.sqrt(scale)
-    shrink = np.log1p(spectrum[params.group] / params.noise[:, None])
-    return replace(
-        params,
-        mean=np.concatenate([params.mean, found.dictionary]),
+    mean = np.concatenate([params.mean, found.dictionary])
+    made = replace(
+        known(params, mean, np.append(params.scale, scale)),
         basis=basis,
         spectrum=np.concatenate([params.spectrum, spectrum], axis=1),
+    )
+    shrink = np.log1p(made.spectra()[:, old:] / params.noise[:, None])
+    return replace(
+        made,
         entropy=params.entropy + 0.5 * ((LOG_2PI + 1 + np.log(scale)) - shrink).sum(),
-        scale=np.append(params.scale, scale),
         stretch=np.append(params.stretch, np.ones(new)),
     )

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import replace
 from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
 from ibpdist.inference.ascent.params import OFF, ModelParams
 from ibpdist.model.model import Model
@@ -111,15 +110,14 @@ def sums_after(edit: Edit, params: ModelParams, sums: ModelSums, total: Float) -
     linear = combination(places, edit.flip, sums.observation.gram, seen)
     return ModelSums(
         entries=_entries(linear, places, sums.entries, float(sums.observation.rows)),
-        observation=_observed(linear, places, sums.observation, seen, total, params.observation.group),
+        observation=_observed(linear, places, sums.observation, seen, total, params.observation),
     )
 
 
 def rows_seen(params: ModelParams, sums: ModelSums) -> Float:
     """(group) number of rows in which a group of columns is observed."""
-    first = np.unique(params.observation.group, return_index=True)[1]
-    cells: Float = params.observation.cells[first]
-    return cells if not params.observation.latent else np.full_like(cells, float(sums.observation.rows))
+    found: Float = params.observation.rows_seen(float(sums.observation.rows))
+    return found
 
 
 def combination(places: Index, flip: NDArray[np.bool_], gram: Float, seen: Float) -> Float:
@@ -160,7 +158,7 @@ def _entries(linear: Float, places: Index, entries: RowSums, rows: float) -> Row
 
 
 def _observed(
-    linear: Float, places: Index, sums: GaussianSums, seen: Float, total: Float, group: Index
+    linear: Float, places: Index, sums: GaussianSums, seen: Float, total: Float, params: GaussianParams
 ) -> GaussianSums:
     """Gram matrices and cross products; those of an exclusive or have its count on the diagonal."""
     groups, features = len(sums.gram), linear.shape[0]
@@ -172,8 +170,8 @@ def _observed(
         wide[:-1, :-1], wide[-1], wide[:, -1] = sums.gram[g], count, count
         gram[g] = linear @ wide @ linear.T
         gram[g, both, both] = (linear @ count)[both]
-    cross = linear @ np.concatenate([sums.cross, total[None]])
-    return replace(sums, gram=gram, cross=cross)
+    cross = linear @ np.concatenate([sums.cross, sums.totals(total)[None]])
+    return sums.edited(gram, cross, linear, params)
 
 
 def _lineage(edit: Edit, params: ModelParams) -> dict[str, NDArray[np.int64] | NDArray[np.bool_]]:

@@ -105,8 +105,7 @@ def sums_of(z: Float, x: Float) -> ModelSums:
     """Sums of rows x (row, column) with unit weights and independent columns z (feature, row)."""
     gram = z @ z.T
     np.fill_diagonal(gram, z.sum(axis=1))
-    none = np.zeros(x.shape[1])
     return ModelSums(
         entries=RowSums(z.sum(axis=1), z.sum(axis=1), (entr(z) + entr(1 - z)).sum(axis=1), np.zeros(len(z))),
-        observation=GaussianSums(np.asarray(float(len(x))), gram[None], z @ x, none, np.zeros(())),
+        observation=GaussianSums(np.asarray(float(len(x))), gram[None], z @ x),
     )

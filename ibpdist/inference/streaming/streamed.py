@@ -35,8 +35,8 @@ class Streamed:
     cannot follow them.
 
     `first` turns are taken on the first chunk, which finds the features, `turns` on each later
-    one. Columns must be complete or their missing cells latent: groups of columns that are
-    missing together are not known until the last row.
+    one. Columns must be complete: groups of columns that are missing together are not
+    known until the last row.
     """
 
     algorithm: Parallel
@@ -63,7 +63,7 @@ class Streamed:
     ) -> tuple[Local, Carry, Trace]:
         """Sweep the chunk, add its sums to those before it, update; `turns` times."""
         if not self.algorithm.additive(params):
-            raise UsageError("a stream needs complete columns or latent missing cells: set missing=latent")
+            raise UsageError("a stream needs complete columns, but cells are missing")
         local, total = self.algorithm.start(chunk, params, draws.at(0)), before
         trace: Trace = {}
         for turn in range(1, turns + 1):

@@ -10,18 +10,27 @@ comes from one eigendecomposition: with r = sqrt(s) and r G_g r = U diag(e) U',
 
 `basis` holds B and `spectrum` e, per group. The factorised family (linear-gaussian.md 2) has the same mean
 and U = I, e = diag(r G r). A basis of zeros is a dictionary known exactly.
+
+Where cells are missing in no pattern, every row has a Gram matrix of its own and so would every column
+(`ScatteredParams`, linear-gaussian.md 9). There all columns share one basis, with a spectrum for each,
+Sigma_d = B diag(1 / (1 + e_d / psi_d)) B', where e_dj is the sum of E (y B)_j^2 over the rows in which d is
+visible; that is the optimum among the matrices with this basis. For the mean hidden cells are taken to be
+what was expected of them before the step: then all columns have the Gram matrix of all rows, and the solution
+is that above. What it scores is a lower bound of the objective that touches it at the old mean, so neither
+ever falls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.base.structs import Array, dims, replace, struct
-from ibpdist.model.observations.rotation import Columns, Family, Rotation
+from ibpdist.base.structs import Array, Named, dims, replace, struct
+from ibpdist.model.observations.rotation import Columns, Family, Rotation, Scattered
 
 Float = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
@@ -31,9 +40,8 @@ LOG_2PI = float(np.log(2 * np.pi))
 class GaussianParams:
     """Global parameters of the Gaussian observation.
 
-    `group` (column) maps columns to groups. `cells`, `squares` (column): number of cells that
-    count, and the sum of squares of the observed ones. `latent` is 1 when missing cells carry
-    a factor of their own. `unit` is the typical variance of a cell, `spread` (column) that of each
+    `group` (column) maps columns to groups. `cells`, `squares` (column): number of observed cells, and
+    the sum of their squares. `unit` is the typical variance of a cell, `spread` (column) that of each
     column. `entropy` is that of q(A). `stretch` (feature): the last update stretched the dictionary by
     so much, and what rows have of a feature must be divided by it before it is used again.
     """
@@ -47,35 +55,215 @@ class GaussianParams:
     group: Array = dims("column")
     cells: Array = dims("column")
     squares: Array = dims("column")
-    latent: Array = dims()
     unit: Array = dims()
     spread: Array = dims("column")
     stretch: Array = dims("feature")
+
+    def groups(self) -> list[Group]:
+        """The columns that share a Gram matrix."""
+        made = []
+        for g, columns in enumerate(_columns(self)):
+            noise, level, count = _levels(self.noise[columns])
+            shrink = 1.0 / (1.0 + self.spectrum[g][:, None] / noise)
+            made.append(Group(columns, self.basis[g], noise, level, count, shrink))
+        return made
+
+    def spectra(self) -> Float:
+        """(column, feature) the spectrum of each column."""
+        return np.asarray(self.spectrum[self.group])
+
+    def spectra_at(self) -> NDArray[np.intp]:
+        """(spectrum) a column that each spectrum belongs to."""
+        return np.unique(self.group, return_index=True)[1]
+
+    def describe(self, order: NDArray[np.intp]) -> Named:
+        """The covariance of q(A) for a result, features in this order."""
+        return {
+            "basis": (("group", "feature", "component"), self.basis[:, order]),
+            "spectrum": (("group", "component"), self.spectrum),
+            "group": (("column",), self.group),
+        }
+
+    def rows_seen(self, rows: float) -> Float:
+        """(group) number of the rows that a Gram matrix sums over, of so many."""
+        return np.asarray(self.cells[self.spectra_at()])
+
+    def entropy_of_basis(self) -> float:
+        """Entropy of q(A) if its covariances were B B'."""
+        return 0.5 * self.noise.size * float((LOG_2PI + 1 + np.log(self.scale)).sum())
+
+    def covariance(self, rotated: Sequence[Rotation]) -> dict[str, Float]:
+        """The fields that hold the covariance of q(A)."""
+        return {
+            "basis": np.stack([r.basis() for r in rotated]),
+            "spectrum": np.stack([r.own_spectrum for r in rotated]),
+        }
+
+    def certain(self, features: int) -> dict[str, Float]:
+        """The same fields for a dictionary known exactly."""
+        groups = len(self.basis)
+        return {
+            "basis": np.zeros((groups, features, features)),
+            "spectrum": np.zeros((groups, features)),
+        }
+
+    def longer(self, stretch: Float) -> dict[str, Float]:
+        """The fields that change when features are longer by `stretch` (feature)."""
+        return {"basis": self.basis * stretch[:, None]}
+
+
+@struct("scattered-params", since=1)
+class ScatteredParams(GaussianParams):
+    """Parameters where cells are missing in no pattern: one group of columns, which share their basis and
+    have spectra of their own. The next pass measures the spectra in the basis `ahead` too, for it to be
+    taken where it is better; one of zeros is not measured."""
+
+    spectrum: Array = dims("column feature")
+    ahead: Array = dims("feature feature_")
+
+    def groups(self) -> list[Group]:
+        every, shrink = np.arange(self.noise.size), 1.0 / (1.0 + self.spectrum.T / self.noise)
+        return [Group(slice(None), self.basis[0], self.noise, every, np.ones(self.noise.size), shrink)]
+
+    def spectra(self) -> Float:
+        return np.asarray(self.spectrum)
+
+    def spectra_at(self) -> NDArray[np.intp]:
+        return np.arange(self.noise.size)
+
+    def describe(self, order: NDArray[np.intp]) -> Named:
+        """Every column is a group, and there is one basis for all of them."""
+        return {
+            "basis": (("basis", "feature", "component"), self.basis[:, order]),
+            "spectrum": (("group", "component"), self.spectrum),
+            "group": (("column",), np.arange(self.noise.size)),
+        }
+
+    def rows_seen(self, rows: float) -> Float:
+        return np.asarray([rows])
+
+    def entropy_of_basis(self) -> float:
+        each = 0.5 * len(self.scale) * (LOG_2PI + 1) + np.linalg.slogdet(self.basis[0])[1]
+        return self.noise.size * float(each)
+
+    def covariance(self, rotated: Sequence[Rotation]) -> dict[str, Float]:
+        (only,) = rotated
+        return {"basis": only.basis()[None], "spectrum": only.own_spectrum.T, "ahead": only.ahead()}
+
+    def certain(self, features: int) -> dict[str, Float]:
+        none = np.zeros((features, features))
+        return {"basis": none[None], "spectrum": np.zeros((self.noise.size, features)), "ahead": none}
+
+    def longer(self, stretch: Float) -> dict[str, Float]:
+        return {**super().longer(stretch), "ahead": self.ahead * stretch[:, None]}
 
 
 @struct
 class GaussianSums:
     """Sums of a block of rows.
 
-    `gram` is sum E[y' y] over the rows in which a group of columns is observed, `cross` is
-    sum E[y]' x. Cells that are missing and carry a factor of their own add their second
-    moments to `filled` and their entropy to `filled_entropy`.
+    `gram` is sum E[y' y] over the rows in which a group of columns is observed, `cross` is sum E[y]' x.
     """
 
     rows: Array = dims()
     gram: Array = dims("group feature feature_")
     cross: Array = dims("feature column")
-    filled: Array = dims("column")
-    filled_entropy: Array = dims()
+
+    def squares(self, params: GaussianParams) -> Float:
+        """(column) sums of squares of x."""
+        return np.asarray(params.squares, dtype=np.float64)
+
+    def totals(self, seen: Float) -> Float:
+        """(column) sums of x, from those of the observed cells."""
+        return seen
+
+    def cells(self, params: GaussianParams) -> Float:
+        """(column) number of cells that count."""
+        return np.asarray(params.cells)
+
+    def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:
+        """Each group of columns in the eigenbasis of its Gram matrix."""
+        made = []
+        for g, columns in enumerate(_columns(params)):
+            squares = self.squares(params)[columns]
+            made.append(
+                Rotation.of(columns, self.gram[g], self.cross[:, columns], squares, params.scale, family)
+            )
+        return made
+
+    def spread(self, params: GaussianParams) -> float:
+        """sum_d tr(G_d Sigma_d) / noise_d plus the squares of the mean in G, from the sums alone."""
+        return float(np.vdot(self.gram, precision_gram(params)))
+
+    def uncertain(self, g: int, group: Group, params: GaussianParams) -> Float:
+        """(level) tr(G_d Sigma_d) of the columns of group g."""
+        spread: Float = np.einsum("kj,kj->j", group.basis, self.gram[g] @ group.basis) @ group.shrink
+        return spread
+
+    def edited(self, gram: Float, cross: Float, linear: Float, params: GaussianParams) -> GaussianSums:
+        """Sums of other features, which are `linear` (feature, old feature + 1) in these and 1."""
+        return replace(self, gram=gram, cross=cross)
+
+    def stretched(self, stretch: Float) -> GaussianSums:
+        """Sums when weights are divided by `stretch` (feature)."""
+        return replace(self, gram=self.gram / np.outer(stretch, stretch), cross=self.cross / stretch[:, None])
+
+
+@struct
+class ScatteredSums(GaussianSums):
+    """Sums of rows with hidden cells that are taken to be E y E A, or are drawn: `gram` is that of all rows,
+    `cross`, `squared` and `total` (column) are of x with its hidden cells filled, `drawn` (column) counts
+    those that were drawn. Over visible cells `second` sums E y^2, and `spectra` E (y B)_j^2 for the `bases`
+    B of the pass.
+    """
+
+    squared: Array = dims("column")
+    total: Array = dims("column")
+    drawn: Array = dims("column")
+    second: Array = dims("feature column")
+    bases: Array = dims("basis feature feature_", reduce="same")
+    spectra: Array = dims("basis feature column")
+
+    def squares(self, params: GaussianParams) -> Float:
+        return np.asarray(self.squared)
+
+    def totals(self, seen: Float) -> Float:
+        return np.asarray(self.total)
+
+    def cells(self, params: GaussianParams) -> Float:
+        return np.asarray(params.cells + self.drawn)
+
+    def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:
+        (whole,) = super().rotations(params, family)
+        bases = np.concatenate([self.bases, np.eye(len(self.second))[None]])
+        spectra = np.concatenate([self.spectra, self.second[None]])
+        known = 0 if self.drawn.any() else len(bases)  # with cells drawn, nothing is hidden
+        return [Scattered.best(whole, params.noise, bases[:known], spectra[:known])]
+
+    def spread(self, params: GaussianParams) -> float:
+        """Of the covariance from its spectra, which are sums themselves."""
+        a = params.mean
+        mean = np.vdot(self.gram[0], (a / params.noise) @ a.T)
+        return float(mean + (params.spectra() / (params.noise[:, None] + params.spectra())).sum())
+
+    def uncertain(self, g: int, group: Group, params: GaussianParams) -> Float:
+        return np.asarray((params.spectra().T * group.shrink).sum(axis=0))
+
+    def edited(self, gram: Float, cross: Float, linear: Float, params: GaussianParams) -> GaussianSums:
+        """Counts are linear too; in other bases nothing is known of the new features."""
+        features, columns = cross.shape
+        second = linear @ np.concatenate([self.second, params.cells[None]])
+        none = {"bases": np.zeros((0, features, features)), "spectra": np.zeros((0, features, columns))}
+        return replace(self, gram=gram, cross=cross, second=np.maximum(second, 0.0), **none)
+
+    def stretched(self, stretch: Float) -> GaussianSums:
+        made = super().stretched(stretch)
+        return replace(made, bases=self.bases * stretch[:, None], second=self.second / stretch[:, None] ** 2)
 
 
 def rotations(params: GaussianParams, sums: GaussianSums, family: Family) -> list[Rotation]:
     """Each group of columns in the eigenbasis of its Gram matrix."""
-    made = []
-    for g, columns in enumerate(_columns(params)):
-        squares = (params.squares + sums.filled)[columns]
-        made.append(Rotation.of(columns, sums.gram[g], sums.cross[:, columns], squares, params.scale, family))
-    return made
+    return sums.rotations(params, family)
 
 
 def solve(params: GaussianParams, rotated: list[Rotation]) -> GaussianParams:
@@ -83,8 +271,7 @@ def solve(params: GaussianParams, rotated: list[Rotation]) -> GaussianParams:
     made = replace(
         params,
         mean=_joined([(r.columns, r.mean(params.noise[r.columns])) for r in rotated]),
-        basis=np.stack([r.basis() for r in rotated]),
-        spectrum=np.stack([r.own_spectrum for r in rotated]),
+        **params.covariance(rotated),
     )
     return replace(made, entropy=np.asarray(_entropy(made)))
 
@@ -93,7 +280,7 @@ def draw(params: GaussianParams, rng: np.random.Generator) -> GaussianParams:
     """A dictionary drawn from q(A), known exactly from then on."""
     normals = rng.standard_normal(params.mean.shape)
     mean = params.mean.copy()
-    for group in _groups(params):
+    for group in params.groups():
         shrunk = np.sqrt(group.shrink)[:, group.level] * normals[:, group.columns]
         mean[:, group.columns] += group.basis @ shrunk
     return known(params, mean, params.scale)
@@ -101,12 +288,11 @@ def draw(params: GaussianParams, rng: np.random.Generator) -> GaussianParams:
 
 def known(params: GaussianParams, mean: Float, scale: Float) -> GaussianParams:
     """A dictionary (feature, column) known exactly, whatever features there were; variances as they were."""
-    groups, features = len(params.spectrum), len(mean)
+    features = len(mean)
     return replace(
         params,
         mean=mean,
-        basis=np.zeros((groups, features, features)),
-        spectrum=np.zeros((groups, features)),
+        **params.certain(features),
         entropy=np.zeros(()),
         scale=scale,
         stretch=np.ones(features),
@@ -120,7 +306,7 @@ def precision_gram(params: GaussianParams) -> Float:
     See linear-gaussian.md 4. Kept, since the score of a step and the rows of the next one need the same.
     """
     gamma = np.empty_like(params.basis)
-    for g, group in enumerate(_groups(params)):
+    for g, group in enumerate(params.groups()):
         a, b = params.mean[:, group.columns], group.basis
         one = len(group.noise) == 1
         gamma[g] = a @ a.T / group.noise if one else (a / params.noise[group.columns]) @ a.T
@@ -131,7 +317,7 @@ def precision_gram(params: GaussianParams) -> Float:
 def variance(params: GaussianParams) -> Float:
     """(feature, column) variances of the entries of A under q."""
     made = np.empty_like(params.mean)
-    for group in _groups(params):
+    for group in params.groups():
         made[:, group.columns] = (group.basis**2 @ group.shrink)[:, group.level]
     return made
 
@@ -139,22 +325,21 @@ def variance(params: GaussianParams) -> Float:
 def second_moment(params: GaussianParams) -> Float:
     """(feature) sum over columns of E A_kd^2."""
     made: Float = np.einsum("kd,kd->k", params.mean, params.mean)
-    for group in _groups(params):
+    for group in params.groups():
         made += group.basis**2 @ (group.shrink @ group.count)
     return made
 
 
 def residual(params: GaussianParams, sums: GaussianSums) -> Float:
     """(column) E |x_d - Y A_d|^2 over the cells that count, from the sums alone (linear-gaussian.md 7)."""
-    made = np.asarray(params.squares + sums.filled, dtype=np.float64)
-    for g, group in enumerate(_groups(params)):
-        a, b, gram = params.mean[:, group.columns], group.basis, sums.gram[g]
-        slope = gram @ a
+    made = np.array(sums.squares(params), dtype=np.float64)
+    for g, group in enumerate(params.groups()):
+        a = params.mean[:, group.columns]
+        slope = sums.gram[g] @ a
         for _ in range(2):  # in place: the tables are large
             slope -= sums.cross[:, group.columns]
         fit = np.einsum("kd,kd->d", a, slope)
-        spread = np.einsum("kj,kj->j", b, gram @ b) @ group.shrink
-        made[group.columns] += fit + spread[group.level]
+        made[group.columns] += fit + sums.uncertain(g, group, params)[group.level]
     return np.maximum(made, 0.0)
 
 
@@ -162,12 +347,12 @@ def misfit(params: GaussianParams, sums: GaussianSums) -> float:
     """sum_d E |x_d - Y A_d|^2 / noise_d, as `residual` has it, without a table of residuals."""
     weight = 1 / params.noise
     pulled = np.einsum("kd,kd->d", params.mean, sums.cross) @ weight
-    found = (params.squares + sums.filled) @ weight - 2 * pulled
-    return max(float(found + np.vdot(sums.gram, precision_gram(params))), 0.0)
+    found = sums.squares(params) @ weight - 2 * pulled
+    return max(float(found + sums.spread(params)), 0.0)
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Columns that share a Gram matrix; they differ in their noise, which takes few values or many.
 
     `shrink` (feature, level) is 1 / (1 + e / noise); column i is at `level[i]`.
@@ -183,7 +368,7 @@ class _Group:
 
 def _columns(params: GaussianParams) -> list[Columns]:
     """The columns of each group; a slice when there is one, which copies nothing."""
-    if len(params.spectrum) == 1:
+    if len(params.basis) == 1:
         return [slice(None)]
     return [np.flatnonzero(params.group == g) for g in range(len(params.spectrum))]
 
@@ -198,15 +383,6 @@ def _joined(parts: list[tuple[Columns, Float]]) -> Float:
     return made
 
 
-def _groups(params: GaussianParams) -> list[_Group]:
-    made = []
-    for g, columns in enumerate(_columns(params)):
-        noise, level, count = _levels(params.noise[columns])
-        shrink = 1.0 / (1.0 + params.spectrum[g][:, None] / noise)
-        made.append(_Group(columns, params.basis[g], noise, level, count, shrink))
-    return made
-
-
 def _levels(noise: Float) -> tuple[Float, NDArray[np.intp], Float]:
     """Distinct values of the noise, which of them each column has, and how many columns have it."""
     if (noise == noise[:1]).all():
@@ -217,7 +393,7 @@ def _levels(noise: Float) -> tuple[Float, NDArray[np.intp], Float]:
 
 def _entropy(params: GaussianParams) -> float:
     """Entropy of q(A): log|Sigma_d| = sum log s_k - sum log(1 + e_j / noise_d)."""
-    total = 0.5 * params.noise.size * float((LOG_2PI + 1 + np.log(params.scale)).sum())
-    for group in _groups(params):
+    total = params.entropy_of_basis()
+    for group in params.groups():
         total += 0.5 * float(np.log(group.shrink).sum(axis=0) @ group.count)
     return total

@@ -28,9 +28,11 @@ from ibpdist.base.structs import Named, replace
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary, variances
 from ibpdist.model.observations._base import RowState, RowSums, Survey
-from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums
-from ibpdist.model.observations.patterns import column_groups, missing_rows, refined
+from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums, ScatteredParams
+from ibpdist.model.observations.patterns import column_groups, many, missing_rows, refined
 from ibpdist.model.observations.rotation import Family, Rotation
+from ibpdist.model.observations.scattered import ScatteredPass, filled
+from ibpdist.model.observations.settings import choice, route
 from ibpdist.model.observations.spread import LEAST, column_variances, typical_variance
 from ibpdist.model.observations.tiles import Pass, globals_of
 from ibpdist.model.observations.variances import PSEUDO, Evidence
@@ -49,29 +51,34 @@ Draws have no least value: the prior puts e^-100 below it."""
 RELEVANT = 1e-3
 """Variance of a pseudo entry of the dictionary for a scale of each feature, as a share of the typical one."""
 EXACT_BYTES = 64 << 20
-"""Largest size of the Gram matrices of all column groups for exact missing cells (linear-gaussian.md 9)."""
+"""Largest size of the Gram matrices of all column groups of new rows that are taken at once."""
+COVARIANCE = ("basis", "spectrum", "ahead")
 
 
 @dataclass(frozen=True)
 class Gaussian:
     """Settings: `noise` one, column or a fixed variance; `scale` one or feature (learned) or fixed;
-    `family` of q(A); `missing` exact, latent or auto."""
+    `family` of q(A). Missing cells are exact by either route: `missing` groups has a Gram matrix for each
+    group of columns that are missing together, rows has one for each row; auto and exact take the
+    cheaper of them."""
 
     noise: Literal["one", "column"] | float = "one"
     scale: Literal["one", "feature"] | float = "one"
     family: Family = Family.STRUCTURED
-    missing: Literal["auto", "exact", "latent"] = "auto"
+    missing: Literal["auto", "exact", "groups", "rows"] = "auto"
 
     def __post_init__(self) -> None:
-        _choice("noise", self.noise, ("one", "column"), number=True)
-        _choice("scale", self.scale, ("one", "feature"), number=True)
-        _choice("family", self.family, tuple(Family), number=False)
-        _choice("missing", self.missing, ("auto", "exact", "latent"), number=False)
+        choice("noise", self.noise, ("one", "column"), number=True)
+        choice("scale", self.scale, ("one", "feature"), number=True)
+        choice("family", self.family, tuple(Family), number=False)
+        route(self.missing)
         object.__setattr__(self, "family", Family(self.family))
 
     name: ClassVar[str] = "gaussian"
     everywhere: ClassVar[bool] = False
     passes: ClassVar[type[Pass]] = Pass
+    by_rows: ClassVar[bool] = True
+    """Whether rows can have Gram matrices of their own."""
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def survey(self, chunk: Chunk) -> Survey:
@@ -102,13 +109,14 @@ class Gaussian:
                 f"least {TINY:g} of that, or noise=one to learn it"
             )
         each = column_variances(survey) if self.noise == "column" else np.full(columns, noise)
-        return GaussianParams(
+        kind, facts = self._facts(survey, features)
+        return kind(
             mean=np.sqrt(4.0 * each / columns) * rng.standard_normal((features, columns)),
             entropy=np.zeros(()),
             noise=each,
             scale=np.full(features, scale),
             stretch=np.ones(features),
-            **self._facts(survey, features),
+            **facts,
         )
 
     def adopt(self, params: GaussianParams, survey: Survey) -> GaussianParams:
@@ -120,17 +128,15 @@ class Gaussian:
             noise = np.full_like(noise, noise.mean())
         if self.scale == "one":
             scale = np.full_like(scale, scale.mean())
-        facts = self._facts(survey, params.scale.size) | {"noise": noise, "scale": scale}
-        facts["stretch"] = np.ones(params.scale.size)
-        if np.array_equal(params.group, facts["group"]):
-            facts |= {"basis": params.basis, "spectrum": params.spectrum}
-        else:
-            facts["entropy"] = np.zeros(())
-        return replace(params, **facts)
+        kind, facts = self._facts(survey, params.scale.size)
+        facts |= {"noise": noise, "scale": scale, "stretch": np.ones(params.scale.size), "mean": params.mean}
+        if kind is type(params) and np.array_equal(params.group, facts["group"]):
+            return replace(params, **{n: v for n, v in facts.items() if n not in COVARIANCE})
+        return kind(**facts, entropy=np.zeros(()))
 
     def met(self, params: GaussianParams, chunk: Chunk) -> Iterator[tuple[Chunk, GaussianParams]]:
         """Rows of other data, where other columns may be missing together, with the parameters for them."""
-        if chunk.observed is None or params.latent:
+        if chunk.observed is None or isinstance(params, ScatteredParams):
             yield chunk, params
             return
         most = max(EXACT_BYTES, 2 * params.basis.nbytes) // max(params.basis[0].nbytes, 1)
@@ -153,7 +159,7 @@ class Gaussian:
         """Parameters for all columns from those of data projected on `basis` (column, component) in units
         `unit` (column), with `grown` times as many rows."""
         begun = self.init(survey, coarse.scale.size, rng)
-        groups, mean = len(begun.spectrum), (coarse.mean @ basis.T) / unit
+        mean = (coarse.mean @ basis.T) / unit
         noise = np.full(unit.size, coarse.noise[0]) / unit**2
         if self.noise == "one":
             noise = np.full_like(noise, noise.mean())
@@ -161,8 +167,8 @@ class Gaussian:
         return replace(
             begun,
             mean=mean,
-            basis=np.repeat(coarse.basis[:1], groups, axis=0),
-            spectrum=np.repeat(coarse.spectrum[:1] * grown, groups, axis=0),
+            basis=np.repeat(coarse.basis[:1], len(begun.basis), axis=0),
+            spectrum=np.repeat(coarse.spectrum[:1] * grown, len(begun.spectrum), axis=0),
             noise=noise if isinstance(self.noise, str) else begun.noise,
             scale=size if isinstance(self.scale, str) else begun.scale,
         )
@@ -193,20 +199,21 @@ class Gaussian:
         """Noise and scale so many times as large."""
         return replace(params, noise=heat * params.noise, scale=heat * params.scale)
 
-    def _facts(self, survey: Survey, features: int) -> dict[str, Any]:
-        """What the data decide: groups of columns, counts, sums of squares; and a covariance of zero."""
-        group, latent = self._groups(survey, features)
-        groups = int(group.max()) + 1
-        return {
+    def _facts(self, survey: Survey, features: int) -> tuple[type[GaussianParams], dict[str, Any]]:
+        """What the data decide: by which route missing cells are exact, groups of columns, counts, sums of
+        squares; and a covariance of zero."""
+        group, by_rows = self._groups(survey, features)
+        groups, none = int(group.max()) + 1, np.zeros((features, features))
+        facts = {
             "basis": np.zeros((groups, features, features)),
-            "spectrum": np.zeros((groups, features)),
+            "spectrum": np.zeros((group.size if by_rows else groups, features)),
             "group": group,
-            "cells": np.full(group.size, float(survey.rows)) if latent else survey.cells,
+            "cells": survey.cells,
             "squares": survey.squares,
-            "latent": np.asarray(int(latent)),
             "unit": np.asarray(typical_variance(survey)),
             "spread": column_variances(survey),
         }
+        return (ScatteredParams, facts | {"ahead": none}) if by_rows else (GaussianParams, facts)
 
     def freedom(self, params: GaussianParams) -> Evidence | None:
         """Scales of their own follow the length of features, and their prior has a say in it."""
@@ -222,13 +229,12 @@ class Gaussian:
         made = replace(
             params,
             mean=params.mean * stretch[:, None],
-            basis=params.basis * stretch[:, None],
+            **params.longer(stretch),
             entropy=params.entropy + params.noise.size * np.log(stretch).sum(),
             scale=params.scale * stretch**2,
             stretch=stretch,
         )
-        smaller = sums.gram / np.outer(stretch, stretch)
-        return made, replace(sums, gram=smaller, cross=sums.cross / stretch[:, None])
+        return made, sums.stretched(stretch)
 
     def current(self, state: RowState, params: GaussianParams) -> RowState:
         """Row state in the units of a dictionary that was stretched since."""
@@ -249,8 +255,20 @@ class Gaussian:
         draws: Draws,
         inner: int,
     ) -> tuple[RowState, RowSums, GaussianSums]:
-        made, state = globals_of(params, chunk.x.dtype), self.current(state, params)
+        state = self.current(state, params)
+        if isinstance(params, ScatteredParams):
+            one = ScatteredPass.of(chunk, params, log_odds, weights, rules, state, draws, inner)
+            return one.run(state.ids)
+        made = globals_of(params, chunk.x.dtype)
         return self.passes.of(chunk, made, log_odds, weights, rules, state, draws, inner).run(state.ids)
+
+    def completed(
+        self, chunk: Chunk, params: GaussianParams, weights: Weights, state: RowState, draws: Draws
+    ) -> Chunk:
+        """The chunk as the sums of its draws have it: with the cells that were drawn, if any were."""
+        if not isinstance(params, ScatteredParams):
+            return chunk
+        return filled(chunk, params, weights.combine(state.z, state.w), draws)
 
     def update(
         self, params: GaussianParams, sums: GaussianSums, rule: Rule, rng: np.random.Generator
@@ -270,13 +288,13 @@ class Gaussian:
         return float((params.squares / params.noise).sum())
 
     def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
-        """Terms of the objective (linear-gaussian.md 3): likelihood, -KL of the dictionary, missing cells."""
-        constant = params.cells @ (LOG_2PI + np.log(params.noise))
+        """Terms of the objective (linear-gaussian.md 3): likelihood, -KL of the dictionary.
+
+        For draws with cells missing in no pattern the likelihood is that of all cells, hidden ones as drawn.
+        """
+        constant = sums.cells(params) @ (LOG_2PI + np.log(params.noise))
         likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
-        terms = {"likelihood": float(likelihood), **self.priors(params)}
-        if params.latent:
-            terms["missing cells"] = float(sums.filled_entropy)
-        return terms
+        return {"likelihood": float(likelihood), **self.priors(params)}
 
     def priors(self, params: GaussianParams) -> dict[str, float]:
         """The terms of the score that need no rows."""
@@ -300,7 +318,7 @@ class Gaussian:
 
     def additive(self, params: GaussianParams) -> bool:
         """Gram matrices are by group, and more rows can split a group."""
-        return bool(params.latent) or len(params.spectrum) == 1
+        return len(params.spectrum) == 1
 
     def describe(self, params: GaussianParams, order: NDArray[np.intp]) -> Named:
         shared = params.scale[0] if params.scale.size else np.nan
@@ -314,19 +332,15 @@ class Gaussian:
             if self.scale == "feature"
             else ((), np.asarray(shared)),
             "spread": (("column",), params.spread),
-            "basis": (("group", "feature", "component"), params.basis[:, order]),
-            "spectrum": (("group", "component"), params.spectrum),
-            "group": (("column",), params.group),
+            **params.describe(order),
         }
 
     def _groups(self, survey: Survey, features: int) -> tuple[NDArray[np.intp], bool]:
-        """Groups of columns, and whether missing cells are latent (then there is one group)."""
+        """Groups of columns, and whether each row has a Gram matrix of its own (then there is one group)."""
         group = column_groups(survey.missing)
-        size = (int(group.max()) + 1) * features**2 * 8
-        incomplete = bool((survey.missing != 0).any())
-        if self.missing == "latent" or (incomplete and self.missing == "auto" and size > EXACT_BYTES):
-            return np.zeros_like(group), True
-        return group, False
+        wanted = self.missing == "rows" or (self.missing != "groups" and many(group, features))
+        by_rows = self.by_rows and wanted and bool(group.any())
+        return (np.zeros_like(group), True) if by_rows else (group, False)
 
     def _fit_variances(
         self, params: GaussianParams, sums: GaussianSums, rotated: list[Rotation]
@@ -336,7 +350,7 @@ class Gaussian:
         data = prior = None
         if isinstance(self.noise, str):
             least = 0.0 if one else LOWEST * params.spread
-            data = Evidence(params.cells, params.squares + sums.filled, self._weak(params), least)
+            data = Evidence(sums.cells(params), sums.squares(params), self._weak(params), least)
         if self.scale == "one":
             prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), float(params.unit))
         turns = ONE_TURNS if one else COLUMN_TURNS
@@ -365,10 +379,8 @@ class Gaussian:
         self, params: GaussianParams, sums: GaussianSums, rng: np.random.Generator
     ) -> GaussianParams:
         """Noise given A and Z, scale given A, each from its inverse gamma conditional."""
-        if params.latent:
-            raise UsageError("draws need exact missing cells: use fewer features, or set missing=exact")
         if isinstance(self.noise, str):
-            misfit, cells = dictionary.residual(params, sums), params.cells
+            misfit, cells = dictionary.residual(params, sums), sums.cells(params)
             if self.noise == "one":
                 misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
             drawn = variances.drawn(cells, misfit, self._weak(params), rng)
@@ -386,13 +398,3 @@ class Gaussian:
             return variances.drawn(np.full(second.size, size), second, at, rng)
         all_of_it = np.asarray([size * second.size])
         return variances.drawn(all_of_it, second.sum(keepdims=True), float(params.unit), rng)
-
-
-def _choice(name: str, value: object, words: tuple[str, ...], *, number: bool) -> None:
-    """Refuse a setting that is neither one of the words nor, where allowed, a positive number."""
-    if isinstance(value, str) and value in words:
-        return
-    if number and isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < np.inf:
-        return
-    expected = ", ".join(words) + (" or a number greater than 0" if number else "")
-    raise UsageError(f"{name}: {value!r}: expected {expected}")

@@ -51,4 +51,5 @@ class Joint(Gaussian):
     name: ClassVar[str] = "gaussian_joint"
     everywhere: ClassVar[bool] = True
     passes: ClassVar[type[Pass]] = JointPass
+    by_rows: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})

@@ -18,6 +18,11 @@ from ibpdist.data._base import Chunk
 
 Index = NDArray[np.intp]
 Rows = slice | Index
+GROUP_BYTES = 128 << 10
+"""Largest size of the Gram matrices of all groups of columns for which there is one for each group: there a
+pass takes 2 to 7 times as long as with one for each row, but a fit needs fewer of them."""
+FEW = 16
+"""Features below which a fit counts as if it had so many: those of samplers grow."""
 
 
 def row_hash(start: int, rows: int) -> NDArray[np.uint64]:
@@ -41,6 +46,11 @@ def column_groups(missing: NDArray[np.uint64]) -> Index:
     """(column) group of each column, from the summed hashes of its missing rows; numbered as they come."""
     _, first, group = np.unique(missing, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[group]
+
+
+def many(group: Index, features: int) -> bool:
+    """Whether the Gram matrices of all groups are so large that it is cheaper for rows to have their own."""
+    return (int(group.max()) + 1) * max(features, FEW) ** 2 * 8 > GROUP_BYTES
 
 
 def refined(chunk: Chunk, group: Index, most: int) -> Iterator[tuple[Chunk, Index, Index]]:

@@ -14,7 +14,7 @@ to convergence between one rotation into the basis and one out of it (linear-gau
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 import numpy as np
@@ -22,6 +22,10 @@ from numpy.typing import NDArray
 
 Float = NDArray[np.float64]
 BLOCK = 8
+GAIN = 1e-3
+"""Nats a column that a basis must promise to be measured."""
+TIE = 1e-11
+"""Relative difference of two bounds that may be rounding."""
 Columns = slice | NDArray[np.intp]
 
 
@@ -89,6 +93,71 @@ class Rotation:
 
     def basis(self) -> Float:
         return np.asarray(self.root[:, None] * self.own_turn)
+
+    def ahead(self) -> Float:
+        """A basis for the covariances of the next step to be measured in; zeros: none."""
+        return np.zeros_like(self.turn)
+
+
+@dataclass(frozen=True)
+class Scattered(Rotation):
+    """All columns in the eigenbasis of the Gram matrix of all rows, with covariances of their own in one
+    basis: `own_spectrum` is (feature, column), and `own_turn` any matrix."""
+
+    ahead_turn: Float | None = None
+
+    @classmethod
+    def best(cls, whole: Rotation, noise: Float, bases: Float, spectra: Float) -> Scattered:
+        """The covariances with the highest bound at this noise (column): of those in the `bases`, in which
+        the spectra of the columns were measured, and those of rows without gaps, whose spectra are too
+        large where there are gaps, so that their bound is too low."""
+        wide = np.repeat(whole.own_spectrum[:, None], noise.size, axis=1)
+        found = [_normalised(basis, e, whole.root) for basis, e in zip(bases, spectra, strict=True)]
+        found.append((whole.own_turn, wide))
+        at = _first_best([_gain(turn, e, noise) for turn, e in found])
+        turn, spectrum = found[at]
+        given = {f.name: getattr(whole, f.name) for f in fields(Rotation)}
+        made = cls(**given | {"own_turn": turn, "own_spectrum": spectrum})
+        # What was just taken stays for a step: a basis costs as much to measure as a product with the data.
+        return made if at else replace(made, ahead_turn=_worth(whole, turn, wide, noise))
+
+    def ahead(self) -> Float:
+        if self.ahead_turn is None:
+            return super().ahead()
+        return np.asarray(self.root[:, None] * self.ahead_turn)
+
+
+def _first_best(gains: list[float]) -> int:
+    """The place of the highest; of those that differ by rounding, the first."""
+    at = 0
+    for i, gain in enumerate(gains):
+        if not gains[at] >= gain - TIE * abs(gain):
+            at = i
+    return at
+
+
+def _normalised(basis: Float, spectrum: Float, root: Float) -> tuple[Float, Float]:
+    """U with basis = diag(root) U and columns of length 1, as the form 1 / (1 + e / psi) takes for granted;
+    and its spectra (feature, column)."""
+    turn = basis / root[:, None]
+    length = np.sqrt((turn**2).sum(axis=0))
+    if not length.all():
+        return turn, spectrum
+    return turn / length, spectrum / length[:, None] ** 2
+
+
+def _worth(whole: Rotation, turn: Float, wide: Float, noise: Float) -> Float | None:
+    """The eigenvectors of the Gram matrix of all rows, if rows without gaps would gain by them."""
+    if whole.own_turn is not whole.turn:
+        return None
+    now = np.einsum("ij,i,ij->j", whole.turn.T @ turn, whole.spectrum, whole.turn.T @ turn)
+    gain = _gain(whole.turn, wide, noise) - _gain(turn, np.repeat(now[:, None], noise.size, axis=1), noise)
+    return whole.turn if gain > GAIN * noise.size else None
+
+
+def _gain(turn: Float, spectrum: Float, noise: Float) -> float:
+    """What the covariances add to the bound, but for a constant; a basis of zeros is no covariance."""
+    return noise.size * float(np.linalg.slogdet(turn)[1]) - 0.5 * float(np.log1p(spectrum / noise).sum())
 
 
 def _possible(cross: Float, spectrum: Float, squares: Float) -> Float:

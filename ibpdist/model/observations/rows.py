@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from ibpdist.data._base import Chunk
-from ibpdist.model.observations.dictionary import GaussianParams
+from ibpdist.model.observations.dictionary import GaussianParams, ScatteredParams
 from ibpdist.model.observations.patterns import runs_of
+from ibpdist.model.observations.scattered import quadratic
 from ibpdist.model.observations.tiles import globals_of
 
 Float = NDArray[np.float64]
@@ -44,7 +45,10 @@ def worth(chunk: Chunk, params: GaussianParams, log_odds: Float, z: NDArray[Any]
     z = z.astype(np.float64)
     found: Float = np.einsum("kn,kn->n", made.loadings @ chunk.x.T + log_odds[:, None], z)
     found += (entr(z) + entr(1 - z)).sum(axis=0)
-    runs = runs_of(None if params.latent else chunk.observed, chunk.rows, params.group)
+    if isinstance(params, ScatteredParams):
+        found -= 0.5 * quadratic(chunk, params, z)
+        return found
+    runs = runs_of(chunk.observed, chunk.rows, params.group)
     for run, (first, last) in enumerate(pairwise(runs.starts)):
         rows = runs.rows(first, last)
         gamma = np.tensordot(runs.masks[run], made.gamma, axes=1)

@@ -22,7 +22,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums, precision_gram
+from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, precision_gram
 from ibpdist.model.observations.patterns import Rows, Runs, runs_of
 from ibpdist.model.weights._base import Weights
 
@@ -146,7 +146,6 @@ class Pass:
     runs: Runs
     x: Matrix
     entries: Entries
-    filler: Filler | None
 
     @classmethod
     def of(
@@ -160,12 +159,10 @@ class Pass:
         draws: Draws,
         inner: int,
     ) -> Pass:
-        latent = bool(made.params.latent)
-        runs = runs_of(None if latent else chunk.observed, chunk.rows, made.params.group)
+        runs = runs_of(chunk.observed, chunk.rows, made.params.group)
         numbers = Numbers.of(chunk, state, draws, inner) if rules.z is Rule.DRAW else None
         entries = Entries.of(log_odds, state, chunk.x.dtype, numbers)
-        filler = Filler(made.params, chunk.observed) if latent and chunk.observed is not None else None
-        return cls(made, weights, rules, inner, runs, chunk.x, entries, filler)
+        return cls(made, weights, rules, inner, runs, chunk.x, entries)
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, GaussianSums]:
         """All tiles: the new row state, and the sums."""
@@ -174,13 +171,10 @@ class Pass:
         for first in range(0, rows, step):
             totals.add(*self._tile(first, min(first + step, rows)))
         on, entropy, cost, second = totals.entries
-        filled = self.filler or Filler(self.made.params, np.ones((0, columns), np.bool_))
         sums = GaussianSums(
             rows=np.asarray(float(rows)),
             gram=totals.gram,
             cross=np.zeros(totals.shape) if totals.cross is None else totals.cross,
-            filled=filled.squares,
-            filled_entropy=np.asarray(filled.entropy),
         )
         state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
         return state, RowSums(on=on, second=second, entropy=entropy, cost=cost), sums
@@ -189,8 +183,6 @@ class Pass:
         """Sums of z and w (4, run, feature), Gram matrices (group, feature, feature), y x."""
         rows, made = self.runs.rows(first, last), self.made
         tile, part = self.x[rows], self.entries.take(rows)
-        if self.filler is not None:
-            tile = self.filler.fill(tile, self.weights.combine(part.z0, part.w0), rows)
         starts, masks = self.runs.cut(first, last)
         groups, features, _ = made.gamma.shape
         gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(len(masks), features, features)
@@ -198,7 +190,7 @@ class Pass:
         self.entries.put(rows, part)
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
         shape = (features, tile.shape[1])
-        out = np.empty(shape, tile.dtype) if first == 0 else _scratch(shape, tile.dtype)
+        out = np.empty(shape, tile.dtype) if first == 0 else scratch("cross", shape, tile.dtype)
         return sums, by_group, np.matmul(y, tile, out=out)
 
     def entries_of(
@@ -225,38 +217,14 @@ class Pass:
 _thread = threading.local()
 
 
-def _scratch(shape: tuple[int, int], dtype: np.dtype[Any]) -> Matrix:
+def scratch(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> Matrix:
     """A table of this thread for what is used up at once: fresh memory for every tile takes as long as
     some of its sums."""
-    held: Matrix | None = getattr(_thread, "table", None)
+    held: Matrix | None = getattr(_thread, name, None)
     if held is None or held.shape != shape or held.dtype != dtype:
-        held = _thread.table = np.empty(shape, dtype)
+        held = np.empty(shape, dtype)
+        setattr(_thread, name, held)
     return held
-
-
-class Filler:
-    """Missing cells with a normal factor each: mean E[y] A_d, variance noise_d (linear-gaussian.md 9).
-
-    The factor is set from the rows as they were before the pass, so it is one exact
-    coordinate step, and its entropy and second moments enter the sums.
-    """
-
-    def __init__(self, params: GaussianParams, observed: NDArray[np.bool_]) -> None:
-        self.params, self.observed = params, observed
-        self.squares: Float = np.zeros(params.noise.size)
-        self.entropy = 0.0
-
-    def fill(self, tile: Matrix, y: Matrix, rows: Rows) -> Matrix:
-        """The tile with its missing cells filled."""
-        missing = ~self.observed[rows]
-        if not missing.any():
-            return tile
-        guess = y.T @ self.params.mean.astype(tile.dtype)
-        count = missing.sum(axis=0)
-        self.squares += np.where(missing, guess.astype(np.float64) ** 2, 0.0).sum(axis=0)
-        self.squares += count * self.params.noise
-        self.entropy += float(0.5 * (count * (LOG_2PI + 1 + np.log(self.params.noise))).sum())
-        return np.where(missing, guess, tile)
 
 
 def run_grams(y: Matrix, starts: Index, second: Float) -> Float:

@@ -38,7 +38,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Levels:
-    """A rotated group, its columns collapsed to levels of noise: `power` (feature, level) sums R^2."""
+    """A rotated group, its columns collapsed to levels of noise: `power` (feature, level) sums R^2. `own` is
+    (feature, 1), or (feature, column) where columns have covariances of their own."""
 
     columns: Columns
     spectrum: Float
@@ -54,13 +55,23 @@ class Levels:
         else:
             power = cross**2
         power *= rotation.lift**2
-        return cls(rotation.columns, rotation.spectrum[:, None], rotation.own_spectrum[:, None], power, count)
+        own = rotation.own_spectrum
+        if own.ndim == 1:
+            own = own[:, None]
+        else:
+            count = 1.0
+        return cls(rotation.columns, rotation.spectrum[:, None], own, power, count)
 
     def explained(self, noise: Float) -> Float:
         """(level) what q(A) takes off the sum of squares, minus its own spread."""
         both = noise + self.spectrum
         fit = (self.power / both * (1 + noise / both)).sum(axis=0)
-        return np.asarray(fit - self.count * (self.own * noise / (noise + self.own)).sum(axis=0))
+        return np.asarray(fit - self.count * self._spread(noise))
+
+    def _spread(self, noise: Float) -> Float:
+        """(level) how much of the sum of squares is the variance of q(A), of one column or of the level."""
+        each: Float = (self.own * noise / (noise + self.own)).sum(axis=0)
+        return each if each.size == noise.size else each.sum(keepdims=True)
 
     def second(self, noise: Float) -> float:
         """sum E A_kd^2 / scale."""

@@ -35,7 +35,7 @@ from tests.support.model_cases import (
 from tests.support.odd import ODD
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
-EVERY = pytest.mark.parametrize("missing", ["complete", "masked", "block", "latent"])
+EVERY = pytest.mark.parametrize("missing", ["complete", "masked", "block", "rows"])
 BOTH = pytest.mark.parametrize("weights", ["unit", "normal"])
 
 
@@ -157,6 +157,8 @@ def test_columns_in_another_order(missing, weights):
     turned = Chunk(0, 0, chunk.x[:, turn], None if chunk.observed is None else chunk.observed[:, turn])
     seen, fields = params.observation, ("noise", "group", "cells", "squares", "spread")
     moved = {name: getattr(seen, name)[turn] for name in fields} | {"mean": seen.mean[:, turn]}
+    if missing == "rows":
+        moved["spectrum"] = seen.spectrum[turn]
     after = replace(params, observation=replace(seen, **moved))
     (one,), sums = sweep(alg, [chunk], [state], params, Draws(1))
     (two,), turned_sums = sweep(alg, [turned], [state], after, Draws(1))
@@ -374,19 +376,11 @@ def test_rows_and_columns_never_seen(system):
     x, observed = problem(4, 7, 3, "masked")
     observed[:, 1], observed[3] = False, False
     x = np.where(observed, x, 0.0)
-    for how in ("exact", "latent"):
-        if how == "latent" and not plain(system, 2).monotone():
-            continue
+    for how in ("groups", "rows"):
         params, states, _, traces = fit(plain(system, 3, settings={"missing": how}), chunked(x, observed), 6)
         assert np.isfinite(objectives(traces)).all()
         assert np.isfinite(states[0].z).all()
         assert np.isfinite(params.observation.mean).all()
-
-
-def test_draws_of_latent_cells_are_refused():
-    x, observed = problem(4, 7, 3, "masked")
-    with pytest.raises(UsageError, match="draws need exact missing cells"):
-        fit(plain("lg-gibbs-finite", 2, settings={"missing": "latent"}), chunked(x, observed), 1)
 
 
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "lg-vi-finite", "fa-vi-infinite"])

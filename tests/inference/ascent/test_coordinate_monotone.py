@@ -26,14 +26,14 @@ def falls(case, passes, seed=3, dtype=np.float64, features=4, inner=1):
     return float(np.max(-np.diff(value) / (np.abs(value[1:]) + x.size))) / DIGITS[dtype]
 
 
-@pytest.mark.parametrize("case", grid(priors=("finite",), missing=("complete", "masked", "latent")), ids=str)
+@pytest.mark.parametrize("case", grid(priors=("finite",), missing=("complete", "masked", "rows")), ids=str)
 def test_never_falls_finite(case):
     assert falls(case, 200) <= 1
 
 
 OWN_SCALES = [
     replace(case, scale="feature")
-    for case in grid(("finite",), noises=("one", "column"), missing=("complete", "masked", "latent"))
+    for case in grid(("finite",), noises=("one", "column"), missing=("complete", "masked", "rows"))
 ]
 
 
@@ -122,7 +122,7 @@ def tiny(missing, rows=3):
 
 
 @pytest.mark.parametrize("weights", ["unit", "normal"])
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 @pytest.mark.parametrize("rule", ["mean", "mode"])
 def test_finite_bound_is_below_the_evidence(weights, missing, rule):
     rows = 3 if weights == "unit" else 2
@@ -144,7 +144,7 @@ def buffet_evidence(missing):
     return ref.log_evidence_ibp(x, mask, np.full(2, 0.5), 1.5, 0.7, missed=1e-5)
 
 
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 @pytest.mark.parametrize("features", [1, 3])
 @pytest.mark.parametrize("rule", ["mean", "mode"])
 def test_infinite_bound_is_below_the_evidence_of_the_buffet(missing, features, rule):
@@ -159,7 +159,7 @@ def test_infinite_bound_is_below_the_evidence_of_the_buffet(missing, features, r
 
 
 @pytest.mark.parametrize("weights", ["unit", "normal"])
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 @pytest.mark.parametrize("stick_bound", ["convex", "multinomial"])
 def test_report_bound_is_below_the_evidence_of_the_truncated_sticks(weights, missing, stick_bound):
     """Without the tail the model is that of K sticks (priors.md 9)."""

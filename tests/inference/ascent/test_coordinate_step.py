@@ -74,7 +74,7 @@ def test_step(case):
 
 
 @pytest.mark.parametrize("weights", ["unit", "normal"])
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 def test_several_inner_sweeps(weights, missing):
     compare(Case(weights=weights, missing=missing, noise="column"), 6, inner=3)
 
@@ -94,7 +94,7 @@ FEATURE = [
     for weights in ("unit", "normal")
     for family in ("structured", "factorised")
     for noise in ("one", "column", 0.7)
-    for missing in ("complete", "masked", "latent")
+    for missing in ("complete", "masked", "rows")
     for rule in ("mean", "mode")
 ]
 
@@ -136,7 +136,7 @@ def test_sticks_of_the_multinomial_bound_are_at_their_optimum():
     )
 
 
-@pytest.mark.parametrize("case", grid(noises=("one",), missing=("complete", "masked", "latent")), ids=str)
+@pytest.mark.parametrize("case", grid(noises=("one",), missing=("complete", "masked", "rows")), ids=str)
 def test_float32_scores_like_float64(case):
     """Three steps from the same state: objectives within 1e-5."""
     found = []

@@ -416,7 +416,6 @@ def test_final_parameters_find_the_features_of_rows():
     [
         (Model(BetaBernoulli(), Unit(), Gaussian(), DRAW), "beta_bernoulli with gaussian; it samples buffet"),
         (Model(Buffet(), Unit(), Gaussian(scale="feature"), DRAW), "scale=feature; newborns need one scale"),
-        (Model(Buffet(), Unit(), Gaussian(missing="latent"), DRAW), "missing=latent; draws need exact"),
     ],
 )
 def test_models_that_are_refused(model, said):
@@ -440,7 +439,6 @@ def test_more_features_than_allowed_are_refused_with_the_memory():
 def test_says_what_it_is():
     alg, _, params, *_ = prepared()
     assert not alg.monotone()
-    assert alg.model.observation.missing == "exact"
     assert alg.carried(params, "sums") == "sums"
     assert not alg.additive(params)
     whole = sampler()

@@ -44,7 +44,6 @@ def test_sums_are_those_of_the_observed_cells(masked):
         np.testing.assert_array_equal(gram, z[:, rows] @ z[:, rows].T)
         np.testing.assert_allclose(sums.cross[:, d], z[:, rows] @ chunk.x[rows, d], atol=1e-12)
     assert sums.rows == chunk.rows
-    assert not sums.filled.any()
 
 
 @pytest.mark.parametrize("masked", [False, True])

@@ -188,13 +188,9 @@ def test_the_finite_model_has_no_room_for_more_than_its_features():
     assert np.isfinite(search.score(np.ones(4, bool), False))
 
 
-@pytest.mark.parametrize(
-    "case", [Case(prior="sticks", weights="normal"), Case(prior="sticks", missing="latent")]
-)
-def test_nothing_is_turned_where_its_sums_are_not_known(case):
+def test_nothing_is_turned_where_its_sums_are_not_known():
     x, _, _ = planted(1, rows=40, columns=6)
-    x, observed = masked(x, "complete" if case.weights == "normal" else "masked")
-    fit = fitted(case, x, observed, steps=2)
+    fit = fitted(Case(prior="sticks", weights="normal"), x, None, steps=2)
     assert not fit.situation.turnable
     assert reorient.propose(fit.situation, rng()) is None
 

@@ -88,7 +88,7 @@ def test_features_that_the_data_can_hold(rows, columns, expected):
 def test_missing_cells():
     x = factors()
     observed = np.random.default_rng(0).random(x.shape) < 0.9
-    params = made(of(missing="latent"), chunked(np.where(observed, x, 0), observed))
+    params = made(of(missing="rows"), chunked(np.where(observed, x, 0), observed))
     assert np.isfinite(params.observation.mean).all()
     assert (params.observation.noise > 0).all()
 

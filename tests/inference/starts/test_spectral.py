@@ -358,7 +358,7 @@ def _only(observed, place):
 
 @pytest.mark.parametrize("system", DEFAULT)
 @pytest.mark.parametrize("name", MASKS)
-@pytest.mark.parametrize("how", ["exact", "latent"])
+@pytest.mark.parametrize("how", ["groups", "rows"])
 def test_odd_masks_through_the_default_fit(system, name, how):
     x, observed = problem(4, 12, 3, "masked")
     observed = MASKS[name](observed)

@@ -11,7 +11,6 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of
 from ibpdist.data._base import Chunk
-from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.streaming.streamed import Streamed, stream
 from tests.support.model_cases import Case, algorithm, plain
 
@@ -97,17 +96,14 @@ def test_features_are_found_in_one_pass():
         assert distance < 0.3 * dictionary.std()
 
 
-def test_missing_cells_must_be_latent():
+def test_cells_must_not_be_missing():
     x, _ = rows_of(100)
     observed = np.random.default_rng(0).random(x.shape) < 0.8
     chunks = chunked(np.where(observed, x, 0.0), 50, observed)
-    algorithm = plain("lg-vi-finite", 4, settings={"missing": "latent"})
-    assert isinstance(algorithm, Coordinate)
-    for _, _carry, trace in stream(Streamed(algorithm, first=5), chunks, seed=0):
-        assert trace["missing cells"] > -np.inf
-    exact = plain("lg-vi-finite", 4, settings={"missing": "exact"})
-    with pytest.raises(UsageError, match="missing=latent"):
-        list(stream(Streamed(exact, first=2), chunks, seed=0))
+    for how in ("groups", "rows"):
+        algorithm = plain("lg-vi-finite", 4, settings={"missing": how})
+        with pytest.raises(UsageError, match="needs complete columns"):
+            list(stream(Streamed(algorithm, first=2), chunks, seed=0))
 
 
 def test_sums_of_rows_passed_follow_the_lengths_of_features():

@@ -29,7 +29,6 @@ def made(seed=0, columns=COLUMNS, group=GROUP):
         group=group,
         cells=np.full(columns, 6.0),
         squares=rng.uniform(20, 30, columns),
-        latent=np.asarray(0),
         unit=np.asarray(1.0),
         spread=np.ones(columns),
         stretch=np.ones(FEATURES),
@@ -38,8 +37,6 @@ def made(seed=0, columns=COLUMNS, group=GROUP):
         rows=np.asarray(6.0),
         gram=root @ root.transpose(0, 2, 1),
         cross=rng.normal(size=(FEATURES, columns)),
-        filled=np.zeros(columns),
-        filled_entropy=np.zeros(()),
     )
     return params, sums
 
@@ -85,9 +82,9 @@ def test_moments(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_residual(family):
     params, sums = made(2)
-    sums = replace(sums, filled=np.arange(5.0))
+    params = replace(params, squares=params.squares + np.arange(5.0))
     found = solved(params, sums, family)
-    sigma, exact = covariances(found), params.squares + np.arange(5.0)
+    sigma, exact = covariances(found), params.squares.copy()
     for d, g in enumerate(GROUP):
         a = found.mean[:, d]
         exact[d] += -2 * a @ sums.cross[:, d] + np.trace(sums.gram[g] @ (np.outer(a, a) + sigma[d]))
@@ -100,7 +97,7 @@ def test_misfit_is_the_residual_in_units_of_the_noise(family, noise):
     params, sums = made(6)
     if noise == "one":
         params = replace(params, noise=np.full_like(params.noise, 0.7))
-    sums = replace(sums, filled=np.arange(5.0))
+    params = replace(params, squares=params.squares + np.arange(5.0))
     found = solved(params, sums, family)
     exact = (dictionary.residual(found, sums) / found.noise).sum()
     assert dictionary.misfit(found, sums) == pytest.approx(exact, rel=1e-12)

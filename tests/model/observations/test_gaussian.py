@@ -11,9 +11,9 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import combine, replace
 from ibpdist.data._base import Chunk
-from ibpdist.model.observations import dictionary, gaussian
+from ibpdist.model.observations import dictionary, patterns
+from ibpdist.model.observations.dictionary import ScatteredParams
 from ibpdist.model.observations.gaussian import (
-    EXACT_BYTES,
     FLOOR,
     LOWEST,
     PSEUDO,
@@ -23,6 +23,7 @@ from ibpdist.model.observations.gaussian import (
     column_variances,
     typical_variance,
 )
+from ibpdist.model.observations.joint import Joint
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.observations.spread import NARROW
 from tests.support.model_cases import Case, algorithm, chunked, fit, problem, random_params, random_state
@@ -111,50 +112,57 @@ def test_start_scales_with_the_data():
 # --- missing cells ---
 
 
-def test_exact_or_latent(monkeypatch):
+def by_rows(x, observed=None, features=3, **settings):
+    """Whether each row has a Gram matrix of its own."""
+    made = Gaussian(**settings).init(surveyed(x, observed), features, RNG)
+    return isinstance(made, ScatteredParams)
+
+
+def test_the_route_is_chosen_by_the_size_of_all_gram_matrices(monkeypatch):
     x, observed = problem(2, 12, 4, "masked")
-
-    def latent(features=3, **settings):
-        return int(Gaussian(**settings).init(surveyed(x, observed), features, RNG).latent)
-
-    assert latent() == 0
-    assert latent(missing="exact") == 0
-    assert latent(missing="latent") == 1
     groups = int(Gaussian().init(surveyed(x, observed), 3, RNG).group.max()) + 1
-    monkeypatch.setattr(gaussian, "EXACT_BYTES", groups * 9 * 8)
-    assert latent() == 0
-    monkeypatch.setattr(gaussian, "EXACT_BYTES", groups * 9 * 8 - 1)
-    assert latent() == 1
-    assert latent(missing="exact") == 0
+    for features, counted in ((3, patterns.FEW), (20, 20)):
+        size = groups * counted**2 * 8
+        for limit, wanted in ((size, False), (size - 1, True)):
+            monkeypatch.setattr(patterns, "GROUP_BYTES", limit)
+            for how in ("auto", "exact"):
+                assert by_rows(x, observed, features, missing=how) is wanted
+    assert not by_rows(x, observed, missing="groups")
+    monkeypatch.undo()
+    assert not by_rows(x, observed)
+    assert by_rows(x, observed, missing="rows")
 
 
-def test_complete_data_fit_the_same_either_way():
-    """Latent when asked for, since later rows may miss cells; with none missing it changes nothing."""
-    x, _ = problem(2, 12, 4)
-    assert int(Gaussian(missing="auto").init(surveyed(x), 3, RNG).latent) == 0
-    assert int(Gaussian(missing="latent").init(surveyed(x), 3, RNG).latent) == 1
-    exact, latent = (fit(algorithm(Case(), missing=how), chunked(x), 10) for how in ("exact", "latent"))
-    assert latent[3][-1]["missing cells"] == 0
-    assert latent[3][-1]["objective"] == pytest.approx(exact[3][-1]["objective"], rel=1e-12)
+def test_columns_that_are_missing_together_need_one_gram_matrix():
+    x, observed = problem(2, 12, 4)[0], np.ones((12, 4), bool)
+    assert not by_rows(x, missing="rows")
+    observed[3] = False
+    assert not by_rows(x, observed, missing="rows")
 
 
-def test_limit_of_exact_missing_cells():
-    assert EXACT_BYTES == 64 * 2**20
+def test_rows_that_have_every_feature_have_gram_matrices_by_group():
+    x, observed = problem(2, 12, 4, "masked")
+    made = Joint(missing="rows").init(surveyed(x, observed), 3, RNG)
+    assert not isinstance(made, ScatteredParams)
+
+
+def test_latent_missing_cells_are_no_more():
+    with pytest.raises(UsageError, match=r"missing=latent is no more: .* set missing=exact"):
+        Gaussian(missing="latent")
 
 
 def test_cells_that_count():
     x, observed = problem(2, 12, 4, "masked")
-    exact = Gaussian(missing="exact").init(surveyed(x, observed), 3, RNG)
-    latent = Gaussian(missing="latent").init(surveyed(x, observed), 3, RNG)
-    np.testing.assert_array_equal(exact.cells, observed.sum(axis=0))
-    np.testing.assert_array_equal(latent.cells, np.full(4, 12))
+    for how in ("groups", "rows"):
+        made = Gaussian(missing=how).init(surveyed(x, observed), 3, RNG)
+        np.testing.assert_array_equal(made.cells, observed.sum(axis=0))
 
 
 # --- variances ---
 
 
 @pytest.mark.parametrize("family", list(Family))
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 def test_learned_variances_stand_still(family, missing):
     """At the end no turn of plain EM moves them: v = (squares + 2 v0) / (cells + 2)."""
     case = Case(family=family, missing=missing, noise="one")
@@ -179,7 +187,7 @@ def test_noise_of_every_column_stands_still(family):
 
 @pytest.mark.parametrize("noise", ["one", "column", 0.5])
 @pytest.mark.parametrize("family", list(Family))
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 def test_update_never_lowers_the_score(noise, family, missing):
     seen, params, sums = sums_of(Case(family=family, noise=noise, missing=missing))
     value = []
@@ -223,7 +231,7 @@ def test_column_variances():
 
 
 @pytest.mark.parametrize("family", list(Family))
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 def test_a_scale_for_each_feature_stands_still(family, missing):
     seen, params, sums = sums_of(Case(family=family, missing=missing, scale="feature", weights="normal"))
     for _ in range(2000):
@@ -352,7 +360,7 @@ def test_names_of_the_terms():
     assert names(noise=0.5, scale=1.0) == {"likelihood", "dictionary"}
     assert names(noise="one") == {"likelihood", "dictionary", "noise", "scale"}
     assert names(scale="feature") == names(noise="one")
-    assert names(noise=0.5, missing="latent") == {"likelihood", "dictionary", "scale", "missing cells"}
+    assert names(noise=0.5, missing="rows") == {"likelihood", "dictionary", "scale"}
 
 
 def test_results_follow_the_given_order():

@@ -7,7 +7,7 @@ import pytest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of
-from ibpdist.model.observations import tiles
+from ibpdist.model.observations import scattered, tiles
 from ibpdist.model.observations.tiles import run_grams, tile_rows
 from tests.support.model_cases import Case, algorithm, chunked, problem, random_params, random_state
 
@@ -21,12 +21,10 @@ def test_tile_rows(columns, itemsize):
 
 
 @pytest.mark.parametrize("weights", ["unit", "normal"])
-@pytest.mark.parametrize("missing", ["complete", "masked", "block", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked", "block", "rows"])
 @pytest.mark.parametrize("rule", ["mean", "mode", "draw"])
 def test_tile_size_does_not_matter(weights, missing, rule, monkeypatch):
     """Runs cross tiles; draws stay with their rows."""
-    if rule == "draw" and missing == "latent":
-        return
     case = Case(weights=weights, missing=missing, rule=rule)
     x, observed = problem(3, 150, 4, missing)
     (chunk,), alg = chunked(x, observed), algorithm(case, 3, 2)
@@ -34,7 +32,8 @@ def test_tile_size_does_not_matter(weights, missing, rule, monkeypatch):
     state = random_state(case, params, chunk, 3)
     found = []
     for size in (4096, 64, 7):
-        monkeypatch.setattr(tiles, "tile_rows", lambda columns, itemsize, size=size: size)
+        for module in (tiles, scattered):
+            monkeypatch.setattr(module, "tile_rows", lambda columns, itemsize, size=size: size)
         after, sums = alg.local(chunk, state, params, Draws(1))
         found.append({**arrays_of(after), **arrays_of(sums)})
     for other in found[1:]:
@@ -74,7 +73,7 @@ def test_run_grams():
         np.testing.assert_array_equal(np.diagonal(found[i]), second[i])
 
 
-@pytest.mark.parametrize("missing", ["complete", "masked", "latent"])
+@pytest.mark.parametrize("missing", ["complete", "masked"])
 def test_sums_by_hand(missing):
     """Counts, Gram matrices by group and cross products of the rows as they are afterwards."""
     case = Case(weights="normal", missing=missing)
@@ -85,15 +84,6 @@ def test_sums_by_hand(missing):
     after, sums = alg.local(chunk, before, params, Draws(1))
     mask = np.ones(x.shape, bool) if observed is None else observed
     y, full = after.z * after.w, x
-    if missing == "latent":
-        guess = (before.z * before.w).T @ params.observation.mean
-        full, missed = np.where(mask, x, guess), (~mask).sum(axis=0)
-        psi = params.observation.noise
-        filled = np.where(mask, 0, guess**2).sum(axis=0) + missed * psi
-        np.testing.assert_allclose(sums.observation.filled, filled, rtol=1e-12)
-        entropy = 0.5 * (missed * np.log(2 * np.pi * np.e * psi)).sum()
-        assert float(sums.observation.filled_entropy) == pytest.approx(entropy, rel=1e-12)
-        mask = np.ones(x.shape, bool)
     np.testing.assert_allclose(sums.entries.on, after.z.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(sums.observation.cross, y @ np.where(mask, full, 0), rtol=1e-10, atol=1e-11)
     for d, g in enumerate(params.observation.group):

@@ -74,7 +74,7 @@ def test_basis_gives_the_covariance():
 
 
 def settings(params, sums, unit=1.0):
-    data = Evidence(params.cells, params.squares + sums.filled, 1e-3 * unit)
+    data = Evidence(params.cells, params.squares, 1e-3 * unit)
     return data, Evidence(np.asarray(float(params.mean.size)), np.zeros(()), unit)
 
 

@@ -1,0 +1,294 @@
+"""A pass over rows that each have a Gram matrix of their own, as cells are missing in no pattern.
+
+With v_nd 1 in visible cells and 0 in hidden ones (any known weight would do), a = E A / sqrt(noise) and
+C_n = sum_d v_nd den_d / noise_d, the Gram matrix a diag(v_n) a' + B diag(C_n) B' of a row is that of columns
+with weights: the directions of the basis B are K more columns without data (kernels/cells.py).
+
+Hidden cells say nothing of z and w. In the sums that the dictionary is updated from they are what the row
+expects after its sweep, E y E A (linear-gaussian.md 9): the bound with them filled is that of the visible
+cells at the old dictionary, and lower at any other. Draws fill them with draws, which extends the chain by a
+variable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.randomness import Draws
+from ibpdist.base.rules import Rule, Rules
+from ibpdist.data._base import Chunk
+from ibpdist.kernels.cells import BLOCK, leave, moments, sweep_cells
+from ibpdist.model.observations._base import RowState, RowSums
+from ibpdist.model.observations.dictionary import ScatteredParams, ScatteredSums
+from ibpdist.model.observations.tiles import RULES, Entries, Numbers, scratch, tile_rows
+from ibpdist.model.weights._base import Weights
+
+Matrix = NDArray[Any]
+Float = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a step needs of the parameters, in the precision of the data.
+
+    `root` (column) of the noise. `a` (feature, wide): E A over it, then B, then zeros up to whole blocks.
+    `forms` (column, 2 feature): variances of A along B over the noise, then the squares of E A over it;
+    `spread` (feature, feature) the squares of B, directions first.
+    `bases` (basis, feature, feature) to
+    measure spectra in.
+    """
+
+    root: Matrix
+    a: Matrix
+    forms: Matrix
+    spread: Matrix
+    bases: Matrix
+
+    @classmethod
+    def of(cls, params: ScatteredParams, dtype: np.dtype[Any]) -> Tables:
+        features, columns = params.mean.shape
+        a = np.zeros((features, -(-(columns + features) // BLOCK) * BLOCK), dtype)
+        root = np.sqrt(params.noise)
+        a[:, :columns] = params.mean / root
+        a[:, columns : columns + features] = params.basis[0]
+        den = 1 / (params.noise[:, None] + params.spectrum)
+        known = [basis for basis in (params.basis[0], params.ahead) if basis.any()]
+        return cls(
+            root.astype(dtype),
+            a,
+            np.concatenate(
+                [den, (params.mean**2 / params.noise).T], axis=1, dtype=dtype, casting="same_kind"
+            ),
+            np.square(params.basis[0].T, dtype=dtype, casting="same_kind"),
+            np.asarray(known, dtype).reshape(len(known), features, features),
+        )
+
+
+_made: WeakKeyDictionary[ScatteredParams, dict[np.dtype[Any], Tables]] = WeakKeyDictionary()
+
+
+def tables_of(params: ScatteredParams, dtype: np.dtype[Any]) -> Tables:
+    """Made once for all chunks of a step, and kept for as long as the parameters are."""
+    held = _made.setdefault(params, {})
+    if dtype not in held:
+        held[dtype] = Tables.of(params, dtype)
+    return held[dtype]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Rows with their weights: `left` (row, wide) is what the cells have left over the root of the noise,
+    `seen` (row, wide) the weights, `own` (row, feature) the diagonal of the Gram matrix of each row."""
+
+    left: Matrix
+    seen: Matrix
+    own: Matrix
+
+    @classmethod
+    def of(cls, x: Matrix, observed: NDArray[np.bool_], tables: Tables, y: Matrix) -> Tile:
+        """Of x (row, column), and y (feature, row) as it is before the sweep."""
+        (features, wide), columns = tables.a.shape, x.shape[1]
+        left, seen = (scratch(name, (len(x), wide), x.dtype) for name in ("left", "seen"))
+        np.matmul(y.T, tables.a, out=left)
+        leave(x, observed, tables.root, left, seen)
+        forms, more = seen[:, :columns] @ tables.forms, slice(columns, columns + features)
+        seen[:, more], own = forms[:, :features], forms[:, features:]
+        left[:, more] *= -seen[:, more]
+        seen[:, more.stop :] = 0
+        return cls(left, seen, own + forms[:, :features] @ tables.spread)
+
+
+@dataclass(frozen=True)
+class ScatteredPass:
+    """Everything a pass over one chunk needs."""
+
+    chunk: Chunk
+    params: ScatteredParams
+    weights: Weights
+    rules: Rules
+    inner: int
+    entries: Entries
+    draws: Draws
+
+    @classmethod
+    def of(
+        cls,
+        chunk: Chunk,
+        params: ScatteredParams,
+        log_odds: Float,
+        weights: Weights,
+        rules: Rules,
+        state: RowState,
+        draws: Draws,
+        inner: int,
+    ) -> ScatteredPass:
+        numbers = Numbers.of(chunk, state, draws, inner) if rules.z is Rule.DRAW else None
+        entries = Entries.of(log_odds, state, chunk.x.dtype, numbers)
+        return cls(chunk, params, weights, rules, inner, entries, draws)
+
+    def run(self, ids: Matrix) -> tuple[RowState, RowSums, ScatteredSums]:
+        """All tiles: the new row state, and the sums."""
+        entries, drawn = np.zeros((4, len(ids))), self.rules.z is Rule.DRAW
+        totals = Totals.of(self.params, tables_of(self.params, self.chunk.x.dtype))
+        for rows in tiles(self.chunk):
+            tile, y, second, sums = self._swept(rows)
+            entries += sums
+            if not drawn:
+                totals.add(tile, y, second)
+        state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
+        on, entropy, cost, square = entries
+        rows_sums = RowSums(on=on, second=square, entropy=entropy, cost=cost)
+        if drawn:
+            return state, rows_sums, drawn_sums(self.chunk, self.params, self._y(state), square, self.draws)
+        return state, rows_sums, totals.sums(self.params, float(self.chunk.rows), square)
+
+    def _y(self, state: RowState) -> Matrix:
+        return self.weights.combine(state.z, state.w)
+
+    def _swept(self, rows: slice) -> tuple[Tile, Matrix, Matrix, Float]:
+        """A tile after the sweeps: with y and E y^2 (feature, row), and sums of z and w (4, feature)."""
+        part, x = self.entries.take(rows), self.chunk.x[rows]
+        tables = tables_of(self.params, x.dtype)
+        tile = Tile.of(x, seen_of(self.chunk, rows), tables, self.weights.combine(part.z0, part.w0))
+        second = np.empty_like(part.z1)
+        sums = sweep_cells(
+            tile.left,
+            tile.seen,
+            tile.own,
+            tables.a,
+            part.prior,
+            (part.z0, part.w0),
+            self.weights.respond(),
+            RULES[self.rules.z],
+            part.noise,
+            self.inner,
+            (part.z1, part.w1, second),
+        )
+        self.entries.put(rows, part)
+        return tile, self.weights.combine(part.z1, part.w1), second, sums
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the tiles of a chunk, in float64; products are in the precision of x (linear-gaussian.md 11).
+
+    `on` (feature) sums E y, `outer` (feature, feature) E y' E y, `pull` (feature, column) E y times what is
+    left. `measured` (number, column) sums over visible cells E y^2, Var y and (E y B)_j^2 for each basis.
+    `left` (2, column) sums what is left, and its squares.
+    """
+
+    tables: Tables
+    on: Float
+    outer: Float
+    pull: Float
+    measured: Float
+    left: Float
+
+    @classmethod
+    def of(cls, params: ScatteredParams, tables: Tables) -> Totals:
+        features, columns = params.mean.shape
+        numbers = (len(tables.bases) + 2) * features
+        square, flat = np.zeros((features, features)), np.zeros((features, columns))
+        return cls(
+            tables, np.zeros(features), square, flat, np.zeros((numbers, columns)), np.zeros((2, columns))
+        )
+
+    def add(self, tile: Tile, y: Matrix, second: Matrix) -> None:
+        columns = self.left.shape[1]
+        squares = [(basis.T @ y) ** 2 for basis in self.tables.bases]
+        measured = np.concatenate([second, np.maximum(second - y**2, 0), *squares])
+        np.add(self.on, y.sum(axis=1, dtype=np.float64), out=self.on)
+        np.add(self.outer, y @ y.T, out=self.outer)
+        for of, table, total in ((y, tile.left, self.pull), (measured, tile.seen, self.measured)):
+            product = scratch("product", (len(of), columns), table.dtype)
+            np.add(total, np.matmul(of, table[:, :columns], out=product), out=total)
+        moments(tile.left, self.left)
+
+    def sums(self, params: ScatteredParams, rows: float, second: Float) -> ScatteredSums:
+        """The sums of a chunk with `second` (feature) sums of E y^2: hidden cells are E y E A, and its
+        variance over hidden cells holds E A where it was."""
+        mean, root, gram = params.mean, np.sqrt(params.noise), self.outer.copy()
+        np.fill_diagonal(gram, second)
+        features, bases = len(mean), self.tables.bases.astype(np.float64)
+        seen, varied, *squares = self.measured.reshape(len(bases) + 2, features, mean.shape[1])
+        hidden = (second - np.diagonal(self.outer))[:, None] - varied
+        cross = self.outer @ mean + self.pull * root + hidden * mean
+        left = self.left[1] * params.noise + (varied * mean**2).sum(axis=0)
+        spectra = [square + (basis**2).T @ varied for square, basis in zip(squares, bases, strict=True)]
+        return ScatteredSums(
+            rows=np.asarray(rows),
+            gram=gram[None],
+            cross=cross,
+            squared=left + (mean * (2 * cross - gram @ mean)).sum(axis=0),
+            total=self.on @ mean + self.left[0] * root,
+            drawn=np.zeros(len(root)),
+            second=seen.copy(),
+            bases=bases,
+            spectra=np.asarray(spectra).reshape(len(bases), *mean.shape),
+        )
+
+
+def tiles(chunk: Chunk) -> list[slice]:
+    step = tile_rows(chunk.x.shape[1], chunk.x.itemsize)
+    return [slice(at, min(at + step, chunk.rows)) for at in range(0, chunk.rows, step)]
+
+
+def seen_of(chunk: Chunk, rows: slice) -> NDArray[np.bool_]:
+    if chunk.observed is None:
+        return np.ones(chunk.x[rows].shape, np.bool_)
+    return chunk.observed[rows]
+
+
+def filled(chunk: Chunk, params: ScatteredParams, y: Matrix, draws: Draws) -> Chunk:
+    """The chunk with its hidden cells drawn given y (feature, row), the dictionary and the noise."""
+    stream, root, mean = draws.stream("missing"), np.sqrt(params.noise), params.mean
+    x = chunk.x.copy()
+    for rows in tiles(chunk):
+        named = chunk.start + np.arange(rows.start, rows.stop)
+        guess = y[:, rows].T.astype(np.float64) @ mean + root * stream.normal(named, len(root)).T
+        np.copyto(x[rows], guess, where=~seen_of(chunk, rows), casting="same_kind")
+    return Chunk(chunk.index, chunk.start, x)
+
+
+def drawn_sums(
+    chunk: Chunk, params: ScatteredParams, y: Matrix, second: Float, draws: Draws
+) -> ScatteredSums:
+    """The sums of a chunk with its hidden cells drawn."""
+    whole = filled(chunk, params, y, draws)
+    features, columns = params.mean.shape
+    gram, cross, squared = np.zeros((features, features)), np.zeros((features, columns)), np.zeros(columns)
+    for rows in tiles(chunk):
+        x, now = whole.x[rows], y[:, rows]
+        gram += now @ now.T
+        cross += now @ x
+        squared += np.einsum("nd,nd->d", x, x, dtype=np.float64)
+    np.fill_diagonal(gram, second)
+    hidden = 0.0 if chunk.observed is None else (~chunk.observed).sum(axis=0)
+    return ScatteredSums(
+        rows=np.asarray(float(chunk.rows)),
+        gram=gram[None],
+        cross=cross,
+        squared=squared,
+        total=whole.x.sum(axis=0, dtype=np.float64),
+        drawn=np.zeros(columns) + hidden,
+        second=np.zeros((features, columns)),
+        bases=np.zeros((0, features, features)),
+        spectra=np.zeros((0, features, columns)),
+    )
+
+
+def quadratic(chunk: Chunk, params: ScatteredParams, z: Matrix) -> Float:
+    """(row) z Gamma z' with second moments on the diagonal, for z (feature, row) and the row's Gamma."""
+    tables, found = tables_of(params, chunk.x.dtype), np.empty(chunk.rows)
+    for rows in tiles(chunk):
+        now = z[:, rows].astype(chunk.x.dtype)
+        tile = Tile.of(np.zeros_like(chunk.x[rows]), seen_of(chunk, rows), tables, now)
+        # What is left of zeros is minus what is expected, times the weights.
+        both = -np.einsum("nd,nd->n", tile.left, now.T @ tables.a, dtype=np.float64)
+        found[rows] = both + np.einsum("nk,kn->n", tile.own, now - now**2, dtype=np.float64)
+    return found
