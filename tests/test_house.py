@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import ibpdist
+from ibpdist.catalog import systems
 
 PACKAGE = Path(ibpdist.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -104,6 +105,33 @@ def test_a_room_imports_only_from_those_before_it(name: str) -> None:
 )
 def test_an_import_from_above_is_found(room: str, text: str, found: set[str]) -> None:
     assert rooms_above(room, ast.parse(text)) == found
+
+
+MEMBERS = {
+    member.name
+    for registry in (systems._priors(), systems._weights(), systems._observations())
+    for member in registry.values()
+}
+OWN_FILES = ("ibpdist/model/priors/", "ibpdist/model/weights/", "ibpdist/model/observations/")
+
+
+def compared(tree: ast.AST) -> Iterator[object]:
+    """Constants that a file compares something with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            for side in ast.walk(node):
+                if isinstance(side, ast.Constant):
+                    yield side.value
+
+
+@pytest.mark.parametrize("name", [name for name in CODE if not name.startswith(OWN_FILES)])
+def test_nothing_is_compared_with_the_name_of_a_member(name: str) -> None:
+    """Members of the axes say what they are; other files ask them."""
+    assert MEMBERS & {value for value in compared(TREES[name]) if isinstance(value, str)} == set()
+
+
+def test_a_comparison_with_a_name_is_found() -> None:
+    assert MEMBERS & set(compared(ast.parse("if model.prior.name in ('buffet', 3): pass"))) == {"buffet"}
 
 
 def test_every_folder_of_the_package_is_a_room() -> None:

@@ -61,15 +61,14 @@ class Method:
 
 
 def _ascent(model: Model, asked: Asked) -> Any:
-    """Coordinate ascent with moves; `auto` starts spectral where features are present or absent, and
-    principal where they have weights."""
+    """Coordinate ascent with moves; `auto` is the default start of the weights."""
     from ibpdist.inference.ascent.agendas import agenda_for
     from ibpdist.inference.ascent.coordinate import Coordinate
     from ibpdist.inference.ascent.search import Search
 
-    default = {"unit": "spectral", "normal": "principal"}[model.weights.name]
     moves, anneal = asked.flag("moves", True), asked.number("anneal", 1.0, 1.0)
-    fit = Coordinate(model, asked.features, asked.inner, asked.start(default, starts()), anneal)
+    begin = asked.start(model.weights.default_start, starts())
+    fit = Coordinate(model, asked.features, asked.inner, begin, anneal)
     return Search(fit, agenda_for(model)) if moves else fit
 
 
@@ -153,11 +152,13 @@ IN_TURN = ("collapsed", "uncollapsed", "particle")
 def variational(model: Model, asked: Asked) -> Any:
     """The fit that a sampler of this model begins with: of the same observation and weights."""
     from ibpdist.model.model import Model
+    from ibpdist.model.priors._base import Number
     from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
     from ibpdist.model.priors.stick_breaking import StickBreaking
 
     mass = model.prior.mass  # type: ignore[attr-defined]  # all priors that are sampled have one
-    prior = StickBreaking(mass) if model.prior.name == "buffet" else BetaBernoulli(mass)
+    unlimited = model.prior.number is Number.UNLIMITED
+    prior = StickBreaking(mass) if unlimited else BetaBernoulli(mass)
     return _ascent(Model(prior, model.weights, model.observation), Asked(asked.features, asked.inner, 0, {}))
 
 

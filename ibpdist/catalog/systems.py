@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
 from ibpdist.catalog.methods import IN_TURN, METHODS, Asked
 
-FACTORS = {"noise": "column", "scale": "feature"}
-"""For fits of features with weights (factors.md 1); samplers of them are as they were."""
+if TYPE_CHECKING:
+    from ibpdist.model.observations._base import Observation
+    from ibpdist.model.priors._base import Prior
+    from ibpdist.model.weights._base import Weights
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,22 @@ class System:
     weights: str
     rules: Rules
     summary: str
+    observation: str = "gaussian"
 
     @property
-    def observation(self) -> str:
-        """Rows that have every feature have all weights at once."""
-        return "gaussian_joint" if self.prior == "always" else "gaussian"
+    def prior_type(self) -> type[Prior]:
+        found: type[Prior] = _priors()[self.prior]
+        return found
+
+    @property
+    def weights_type(self) -> type[Weights]:
+        found: type[Weights] = _weights()[self.weights]
+        return found
+
+    @property
+    def observation_type(self) -> type[Observation]:
+        found: type[Observation] = _observations()[self.observation]
+        return found
 
     @property
     def sampler(self) -> bool:
@@ -43,16 +57,15 @@ class System:
     @property
     def defaults(self) -> Mapping[str, object]:
         """Settings unless told otherwise, where they are not those of the axis."""
-        return FACTORS if self.weights == "normal" and not self.sampler else {}
+        return {} if self.sampler else self.weights_type.fit_settings
 
 
-MOST, MOST_FACTORS = 1000, 80
-"""The most features that `auto` may come to, without and with weights."""
 STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "fit", "empty")
 """How a fit may begin."""
 
 
-def _table(*rows: tuple[str, str, str, str, Rules, str]) -> dict[str, System]:
+def _table(*rows: tuple[Any, ...]) -> dict[str, System]:
+    """Systems by name; the fields of each in the order of `System`."""
     return {row[0]: System(*row) for row in rows}
 
 
@@ -61,7 +74,15 @@ SYSTEMS: Mapping[str, System] = _table(
     ("lg-vi-infinite", "ascent", "stick_breaking", "unit", MEAN, "unknown number, present or absent"),
     ("fa-vi-finite", "ascent", "beta_bernoulli", "normal", MEAN, "K factors, sparse in the rows"),
     ("fa-vi-infinite", "ascent", "stick_breaking", "normal", MEAN, "unknown number of sparse factors"),
-    ("fa-vi-dense", "ascent", "always", "normal", MEAN, "factor analysis: every row has all"),
+    (
+        "fa-vi-dense",
+        "ascent",
+        "always",
+        "normal",
+        MEAN,
+        "factor analysis: every row has all",
+        "gaussian_joint",
+    ),
     ("lg-vi-finite-hard", "ascent", "beta_bernoulli", "unit", HARD, "hard assignment, K features"),
     ("lg-vi-infinite-hard", "ascent", "stick_breaking", "unit", HARD, "hard assignment, unknown number"),
     ("fa-vi-finite-hard", "ascent", "beta_bernoulli", "normal", HARD, "hard assignment, K factors"),
@@ -92,9 +113,9 @@ def build(
 
     row = find(system)
     wanted = {**row.defaults, **(settings or {})}
-    prior = _make(_priors()[row.prior], wanted)
-    weights = _make(_weights()[row.weights], wanted)
-    observation = _make(_observations()[row.observation], wanted)
+    prior = _make(row.prior_type, wanted)
+    weights = _make(row.weights_type, wanted)
+    observation = _make(row.observation_type, wanted)
     model, method = Model(prior, weights, observation, row.rules), METHODS[row.method]
     unknown = [name for name in wanted if name not in method.settings]
     if unknown:
@@ -107,30 +128,47 @@ def entries(system: str, settings: Mapping[str, object]) -> int:
     move is tried, since rows can go back."""
     row = find(system)
     moves = settings.get("moves", True) and not row.sampler
-    each = 2 if _weights()[row.weights].keeps else 1
+    each = 2 if row.weights_type.has_weights else 1
     return each * (2 if moves else 1)
 
 
 def most_features(system: str, settings: Mapping[str, object]) -> int:
     """The most features a fit may come to whose number is left to the data."""
+    from ibpdist.model.priors._base import Number
+
     row = find(system)
-    if row.prior == "buffet":
+    number = row.prior_type.number
+    if number is Number.UNLIMITED:
         raise UsageError(f"K = auto: {system} has no limit and K is where it begins; use a number")
-    if row.prior != "stick_breaking":
+    if number is Number.GIVEN:
         raise UsageError(f"K = auto: {system} has a given number of features; use {_infinite(row)}")
     if settings.get("start", "auto") == "random":
         raise UsageError("K = auto: a random start has a given number of features; use another start")
-    return MOST if row.weights == "unit" else MOST_FACTORS
+    return row.weights_type.most_features
 
 
 def _infinite(row: System) -> str:
+    from ibpdist.model.priors._base import Number
+
     same = (row.weights, row.observation, row.rules)
     close = [
         other.name
         for other in SYSTEMS.values()
-        if other.prior == "stick_breaking" and (other.weights, other.observation, other.rules) == same
+        if other.prior_type.number is Number.TRUNCATED
+        and (other.weights, other.observation, other.rules) == same
     ]
     return f"{close[0]}, or a number" if close else "a number"
+
+
+def of_result(attributes: Mapping[Any, Any]) -> System:
+    """The system that a result says it is of."""
+    return find(str(attributes["system"]))
+
+
+def weights_of(name: str) -> Weights:
+    """Weights by name."""
+    found: Weights = _weights()[name]()
+    return found
 
 
 def find(system: str) -> System:
@@ -142,7 +180,7 @@ def find(system: str) -> System:
 def settings_of(system: str) -> list[str]:
     """Names of what can be set, in the order of the axes."""
     row = find(system)
-    axes = (_priors()[row.prior], _weights()[row.weights], _observations()[row.observation])
+    axes: tuple[Any, ...] = (row.prior_type, row.weights_type, row.observation_type)
     return [f.name for axis in axes for f in fields(axis)] + list(METHODS[row.method].settings)
 
 
@@ -157,6 +195,7 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
     return f"unknown {what} {name!r}{hint}"
 
 
+@cache
 def _priors() -> dict[str, Any]:
     from ibpdist.model.priors.always import Always
     from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
@@ -166,6 +205,7 @@ def _priors() -> dict[str, Any]:
     return {axis.name: axis for axis in (BetaBernoulli, StickBreaking, Always, Buffet)}
 
 
+@cache
 def _weights() -> dict[str, Any]:
     from ibpdist.model.weights.normal import Normal
     from ibpdist.model.weights.unit import Unit
@@ -173,6 +213,7 @@ def _weights() -> dict[str, Any]:
     return {axis.name: axis for axis in (Unit, Normal)}
 
 
+@cache
 def _observations() -> dict[str, Any]:
     from ibpdist.model.observations.gaussian import Gaussian
     from ibpdist.model.observations.joint import Joint

@@ -33,7 +33,7 @@ def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
     """
     theirs = _active(restarts[reference])
     first = restarts[reference]["params"].to_dataset()
-    free = systems.find(str(restarts[reference].attrs["system"])).weights == "normal"
+    free = systems.of_result(restarts[reference].attrs).weights_type.signed
     rows = [_assigned(found, first["mean"].values[theirs], free) for found in restarts.values()]
     dims = {"mean": ("restart", "feature", "column")}
     held = {

@@ -19,6 +19,7 @@ from scipy.special import expit
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.base.progress import Count
 from ibpdist.base.words import counted
+from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
@@ -207,7 +208,7 @@ def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scor
 
     Rows may be noisier than others (`uneven`) where features have weights, unless told otherwise.
     """
-    noisy = of.weights == "normal" if uneven is None else uneven
+    noisy = systems.weights_of(of.weights).has_weights if uneven is None else uneven
     row_noise = UNEVEN if noisy else EVEN
     if everywhere(of):
         words = f"exact, every row has all of {of.features} features"

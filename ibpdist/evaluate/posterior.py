@@ -236,4 +236,4 @@ def _draws(result: xr.DataTree, rows: bool = False) -> xr.Dataset:
 def _signed(result: xr.DataTree) -> bool:
     from ibpdist.catalog import systems
 
-    return systems.find(str(result.attrs["system"])).weights == "normal"
+    return systems.of_result(result.attrs).weights_type.signed

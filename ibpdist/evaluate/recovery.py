@@ -31,7 +31,7 @@ def recovery(run: Run, truth: Dataset | xr.Dataset | str) -> xr.Dataset:
     result = result_of(run)
     params = result["params"].to_dataset()
     active = np.flatnonzero(params["active"].values)
-    free = systems.find(str(result.attrs["system"])).weights == "normal"
+    free = systems.of_result(result.attrs).weights_type.signed
     made = compare(params["mean"].values[active], planted_dictionary(truth), free=free)
     return made.assign(match=("feature", np.where(made.match >= 0, active[made.match], -1)))
 

@@ -177,7 +177,7 @@ def synthetic(
     drawn = draw(made, planted, 0, rows)
     x = drawn.x if drawn.observed is None else np.where(drawn.observed, drawn.x, np.nan).astype(made.dtype)
     held: dict[str, Any] = {"x": (("row", "column"), x), "z": (("row", "feature"), drawn.z)}
-    if made.weights != "unit":
+    if _weights(made).has_weights:
         held["w"] = (("row", "feature"), drawn.w)
     return xr.Dataset(held | truth(planted), attrs=described(made))
 
@@ -285,8 +285,8 @@ def _block(made: Recipe, planted: Planted, block: int) -> Drawn:
     draws, first, width = Draws(made.seed), block * made.block, len(planted.prevalence)
     weights = _weights(made)
     z = planted.prevalence[:, None] > draws.uniform("z", first, made.block, width)
-    normals = draws.normal("w", first, made.block, width if weights.keeps else 0)
-    w = weights.sample(width, made.block, normals) if weights.keeps else normals
+    normals = draws.normal("w", first, made.block, width if weights.has_weights else 0)
+    w = weights.sample(width, made.block, normals) if weights.has_weights else normals
     y = weights.combine(z, w).T.astype(made.dtype)
     # The cells come from a generator keyed by the block: several times faster than by the cell.
     shape = (made.block, made.columns)
@@ -311,10 +311,9 @@ def _prevalence(made: Recipe, rng: np.random.Generator) -> Vector:
 
 
 def _weights(made: Recipe) -> Weights:
-    from ibpdist.model.weights.normal import Normal
-    from ibpdist.model.weights.unit import Unit
+    from ibpdist.catalog import systems
 
-    return Normal() if made.weights == Normal.name else Unit()
+    return systems.weights_of(made.weights)
 
 
 def _sizes(kind: str, columns: int | None, features: int | None) -> tuple[int, int]:
@@ -347,8 +346,7 @@ def _check(made: Recipe) -> None:
         f"scale is {made.scale}, expected a positive variance": not 0 < made.scale < np.inf,
         f"missing is {made.missing}, expected a share from 0 to below 1": not 0 <= made.missing < 1,
         f"there is no prior {made.prior!r}; choose one of {', '.join(PRIORS)}": made.prior not in PRIORS,
-        f"there are no weights {made.weights!r}; choose unit or normal": made.weights
-        not in ("unit", "normal"),
+        f"there are no weights {made.weights!r}; choose unit or normal": made.weights not in WEIGHTS,
         f"dtype is {made.dtype!r}, expected float32 or float64": made.dtype not in ("float32", "float64"),
     }
     for sentence, holds in wrong.items():

@@ -29,7 +29,7 @@ class Model:
         for rule, name, known in wanted:
             if rule not in known:
                 raise UsageError(f"{name}: no update by {rule}; it knows {', '.join(sorted(known))}")
-        if self.observation.everywhere and not self.prior.everywhere:
+        if self.observation.dense and not self.prior.dense:
             raise UsageError(
                 f"{self.observation.name}: rows have every feature, but not with {self.prior.name}"
             )

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from ibpdist.base.errors import UsageError
+from ibpdist.catalog import systems
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -73,7 +74,7 @@ class Predictor:
     def _variance_of_columns(self) -> Vector:
         """(column) as the model has it: E x^2 with weights, Var x without."""
         chance = expit(self.log_odds)
-        share = chance if self.weights == "normal" else chance * (1 - chance)
+        share = systems.weights_of(self.weights).variance(chance)
         made: Vector = self.noise + share @ self.mean**2 + chance @ self.variances()
         return made
 

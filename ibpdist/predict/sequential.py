@@ -17,11 +17,13 @@ from ibpdist.predict.sampled import Sampled, Sampling
 __all__ = ["Law", "closed", "everywhere", "sequential"]
 
 Mask = NDArray[np.bool_]
+CLOSED = frozenset({"normal"})
+"""Weights under which a row that has every feature has a density in closed form."""
 
 
 def everywhere(of: Predictor) -> bool:
-    """Whether rows have every feature for certain."""
-    return of.weights == "normal" and bool((of.log_odds >= CERTAIN).all())
+    """Whether rows have every feature for certain, and a density in closed form."""
+    return of.weights in CLOSED and bool((of.log_odds >= CERTAIN).all())
 
 
 def closed(

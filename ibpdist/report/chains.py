@@ -11,6 +11,7 @@ import numpy as np
 
 from ibpdist.catalog import systems
 from ibpdist.evaluate import posterior
+from ibpdist.model.priors._base import Number
 from ibpdist.runs import diagnostics
 
 LISTED = 20
@@ -75,7 +76,7 @@ def features(result: Any) -> Iterator[str]:
 def began(result: Any) -> str:
     """K; of a sampler without a limit it is where the chains began."""
     size = f"K = {result.attrs['truncation']}"
-    if systems.find(str(result.attrs["system"])).prior != "buffet":
+    if not may_grow(result):
         return size
     empty = "start: empty" in str(result.attrs.get("spec", ""))
     return "begun without a feature" if empty else f"begun with {size}"
@@ -86,13 +87,13 @@ def remarks(result: Any) -> Iterator[str]:
     sizes = result["posterior"].sizes
     table = result["diagnostics"].to_dataset()
     yield from diagnostics.remarks(table, int(sizes["chain"]), int(sizes["draw"]))
-    if "features" in result["posterior"] and _may_grow(result):
+    if "features" in result["posterior"] and may_grow(result):
         yield from diagnostics.stuck(result["posterior"]["features"])
 
 
-def _may_grow(result: Any) -> bool:
+def may_grow(result: Any) -> bool:
     """Whether the number of features has no limit, so that it should change from draw to draw."""
-    return systems.find(str(result.attrs["system"])).prior == "buffet"
+    return systems.of_result(result.attrs).prior_type.number is Number.UNLIMITED
 
 
 def facts(result: Any) -> Iterator[tuple[str, str]]:

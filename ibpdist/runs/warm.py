@@ -20,7 +20,7 @@ from ibpdist.catalog import systems
 from ibpdist.catalog.systems import SYSTEMS, System
 from ibpdist.data.urls import refuse_urls
 from ibpdist.inference._base import Params
-from ibpdist.model.priors._base import PriorSums
+from ibpdist.model.priors._base import Number, PriorSums
 from ibpdist.runs import layout, result
 from ibpdist.runs.job import Job, features_for
 
@@ -44,7 +44,7 @@ def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
     most = features_for(job.spec, job.source)
     _refuse_size(ours, given, (len(params.ids), level), most)
     own = ours.prior == theirs.prior and level == most
-    finite = ours.sampler and ours.prior == "beta_bernoulli"
+    finite = ours.sampler and ours.prior_type.number is Number.GIVEN
     return _with_prior(params, job, most) if finite and not own else params
 
 
@@ -72,20 +72,18 @@ def _refuse_model(theirs: System, ours: System, given: str) -> None:
 
 
 def _kind(system: System) -> str:
-    if system.observation == "gaussian_joint":
-        return "are in every row"
-    return {"unit": "are present or absent", "normal": "have weights"}[system.weights]
+    return "are in every row" if system.observation_type.dense else system.weights_type.rows_have
 
 
 def _refuse_size(ours: System, given: str, sizes: tuple[int, int], most: int) -> None:
     """More features than K; and the finite prior of a fit counts on K itself."""
     features, level = sizes
-    if ours.prior == "beta_bernoulli" and not ours.sampler and level != most:
+    if ours.prior_type.uses_truncation and not ours.sampler and level != most:
         raise UsageError(
             f"{given}: was fitted with K = {level}, K is {most}, and the prior of {ours.name} counts on it: "
             f"give K = {level}"
         )
-    if features > most and ours.prior != "buffet":
+    if features > most and ours.prior_type.number is not Number.UNLIMITED:
         raise UsageError(
             f"{given}: has {features} features and K is {most}: give K of at least {features}, or leave out "
             f"{OPTION}"

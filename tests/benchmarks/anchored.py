@@ -68,7 +68,7 @@ class Loop:
         seen = replace(now.observation, mean=a.astype(np.float64))
         rows = [slice(part.start, part.start + part.rows) for part in self.parts]
         self.params = self.algorithm.begun(replace(now, observation=seen))
-        keeps = self.algorithm.model.weights.keeps
+        keeps = self.algorithm.model.weights.has_weights
         self.states = [
             RowState(
                 now.ids, np.ascontiguousarray(z[:, r]), np.ascontiguousarray((w if keeps else w[:0])[:, r])

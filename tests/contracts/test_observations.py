@@ -19,7 +19,7 @@ CASES = grid(("finite",), ("unit", "normal"), rules=("mean",))
 
 def suits(name, case):
     """An observation of rows that have every feature is one of weights, whose cells are all told apart."""
-    return not OBSERVATIONS[name].everywhere or (case.weights == "normal" and case.missing != "rows")
+    return not OBSERVATIONS[name].dense or (case.weights == "normal" and case.missing != "rows")
 
 
 EVERY = [(name, case) for name in OBSERVATIONS for case in CASES if suits(name, case)]
@@ -33,7 +33,7 @@ def algorithm_of(name, case):
     observation = OBSERVATIONS[name](
         **{f.name: getattr(made.model.observation, f.name) for f in fields(made.model.observation)}
     )
-    prior = Always() if observation.everywhere else made.model.prior
+    prior = Always() if observation.dense else made.model.prior
     return replace(made, model=replace(made.model, prior=prior, observation=observation))
 
 
@@ -61,7 +61,7 @@ def test_sweep(name, case):
         assert float(sums.rows) == size
         np.testing.assert_allclose(entries.on, state.z.sum(axis=1), rtol=1e-12)
         assert (entries.entropy >= 0).all()
-        assert (OBSERVATIONS[name].everywhere) == bool((entries.entropy == 0).all())
+        assert (OBSERVATIONS[name].dense) == bool((entries.entropy == 0).all())
 
 
 @every

@@ -30,7 +30,7 @@ PRIORS |= {
     for name, variants in SETTINGS.items()
     for words, settings in variants.items()
 }
-LEARNED = [name for name, prior in PRIORS.items() if Rule.MEAN in prior.rules and not prior.everywhere]
+LEARNED = [name for name, prior in PRIORS.items() if Rule.MEAN in prior.rules and not prior.dense]
 """Priors that learn prevalences as variational fits do, whatever the counts are."""
 ON = np.array([3.0, 17.5, 0.0, 40.0, 0.25])
 DRAWN = np.array([3.0, 17.0, 1.0, 40.0, 2.0])
@@ -44,7 +44,7 @@ EVERY_RULE = [(name, rule) for name, rule in MEMBER_RULES if name in LEARNED]
 
 def counts_of(prior):
     """(feature) counts that rows of this prior can have."""
-    if prior.everywhere:
+    if prior.dense:
         return np.full(5, float(ROWS))
     return ON if Rule.MEAN in prior.rules else DRAWN
 
@@ -226,7 +226,7 @@ def test_select(name, keep):
     params = fitted(prior)
     found = prior.select(params, np.array(keep))
     assert found.log_on.shape == (len(keep),)
-    assert prior.everywhere or float(found.mass) == float(params.mass)
+    assert prior.dense or float(found.mass) == float(params.mass)
     assert (np.argsort(found.log_on) == np.argsort(params.log_on[keep])).all()
     assert np.isfinite(total(prior, found, sums(counts_of(prior)[keep])))
 

@@ -18,7 +18,7 @@ FEATURES, ROWS = 3, 70
 def swept(weights, rule, strength=1.0, seed=1, dtype=np.float64):
     """One sweep from a random state: new z, w and the sums."""
     rng = np.random.default_rng(seed)
-    shape, width = (FEATURES, ROWS), FEATURES if weights.keeps else 0
+    shape, width = (FEATURES, ROWS), FEATURES if weights.has_weights else 0
     root = rng.normal(size=(1, FEATURES, 4))
     z, w = rng.random(shape).astype(dtype), rng.normal(size=(width, ROWS)).astype(dtype)
     fresh = (np.empty_like(z), np.empty_like(w))
@@ -55,7 +55,7 @@ def test_settings_are_values(name):
 def test_y_is_linear_in_z_and_zero_where_off(name):
     weights, rng = WEIGHTS[name], np.random.default_rng(2)
     z = rng.random((FEATURES, ROWS))
-    w = rng.normal(size=(FEATURES if weights.keeps else 0, ROWS))
+    w = rng.normal(size=(FEATURES if weights.has_weights else 0, ROWS))
     np.testing.assert_allclose(weights.combine(0.5 * z, w), 0.5 * weights.combine(z, w), rtol=1e-12)
     assert (weights.combine(np.zeros_like(z), w) == 0).all()
     assert weights.combine(z, w).shape == z.shape

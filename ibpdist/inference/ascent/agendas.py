@@ -27,6 +27,6 @@ WHOLE = Agenda()
 
 
 def agenda_for(model: Model) -> Agenda:
-    if model.prior.everywhere:
+    if model.prior.dense:
         return WHOLE
-    return AMOUNTS if model.weights.keeps else PRESENCE
+    return AMOUNTS if model.weights.has_weights else PRESENCE

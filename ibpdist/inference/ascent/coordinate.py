@@ -111,7 +111,7 @@ class Coordinate:
         z = draws.uniform("start", chunk.start, chunk.rows, len(params.ids))
         if self.model.rules.z is not Rule.MEAN:
             z = (z > 1 - params.on[:, None] / max(float(params.rows), 1.0)).astype(np.float64)
-        width = len(params.ids) if self.model.weights.keeps else 0
+        width = len(params.ids) if self.model.weights.has_weights else 0
         w = np.zeros((width, chunk.rows), chunk.x.dtype)
         state = RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)
         for hot in () if self.model.draws else self.model.observation.heated(params.observation):
@@ -125,7 +125,7 @@ class Coordinate:
         Only for unit weights; elsewhere rows stay as they are.
         """
         old, model = align(local, params), self.model
-        if model.weights.keeps or model.draws:
+        if model.weights.has_weights or model.draws:
             return old
         chance, dtype = params.on / max(float(params.rows), 1.0), chunk.x.dtype
         log_odds = model.prior.log_odds(params.prior)
@@ -261,7 +261,7 @@ class Coordinate:
         state = self.model.observation.current(align(local, params), params.observation)
         order = by_prevalence(params)
         found: Named = {"z": (("feature", "row"), state.z[order])}
-        if self.model.weights.keeps:
+        if self.model.weights.has_weights:
             found["w"] = (("feature", "row"), state.w[order])
         return found
 

@@ -98,7 +98,7 @@ class Anchored:
     @property
     def tried(self) -> int:
         """Pairs of features in a step of flips; the xor of two weights says nothing."""
-        return 0 if self.model.weights.keeps else self.tries
+        return 0 if self.model.weights.has_weights else self.tries
 
     @property
     def observation(self) -> Gaussian:
@@ -149,7 +149,7 @@ class Anchored:
         chance = now.on / max(float(now.rows), 1.0)
         z = draws.uniform("start", chunk.start, chunk.rows, size[0]) < chance[:, None]
         w = np.zeros((0, chunk.rows))
-        if self.model.weights.keeps:
+        if self.model.weights.has_weights:
             w = self.model.weights.sample(*size, draws.normal("start w", chunk.start, chunk.rows, size[0]))
         state = RowState(ids=now.ids, z=z.astype(chunk.x.dtype), w=w.astype(chunk.x.dtype))
         return AnchoredState(state, np.asarray(chunk.start))
@@ -159,7 +159,10 @@ class Anchored:
     ) -> tuple[AnchoredState, BirthSums | FlipSums]:
         """Row state of another sampler is taken as it is."""
         held = local.now if isinstance(local, AnchoredState) else local
-        state, phase = joined(held, params, chunk.start, self.model.weights.keeps), Phase(int(params.phase))
+        state, phase = (
+            joined(held, params, chunk.start, self.model.weights.has_weights),
+            Phase(int(params.phase)),
+        )
         act = self._flips if phase is Phase.FLIPS else self._births
         state, sums = act(chunk, state, params, draws)
         return AnchoredState(state, np.asarray(chunk.start)), sums
@@ -303,7 +306,7 @@ class Anchored:
         if features <= self.most:
             return
         groups, columns = len(params.now.observation.basis), params.now.observation.noise.size
-        numbers = 2 if self.model.weights.keeps else 1
+        numbers = 2 if self.model.weights.has_weights else 1
         state = 4 * numbers * int(params.now.rows) * features
         each = 8 * features * (groups * features + columns)
         raise UsageError(
@@ -352,7 +355,7 @@ class Anchored:
         return {**self.fit.describe(params.now), "scale": ((), params.scale)}
 
     def describe_rows(self, local: AnchoredState, params: AnchoredParams) -> Named:
-        state = joined(local.now, params, int(local.start), self.model.weights.keeps)
+        state = joined(local.now, params, int(local.start), self.model.weights.has_weights)
         return self.fit.describe_rows(state, params.now)
 
 

@@ -145,7 +145,7 @@ class InTurn:
             raise UsageError(
                 f"{self.model.prior.name}: rows are drawn in turn under the buffet or a finite prior"
             )
-        if self.model.weights.keeps:
+        if self.model.weights.has_weights:
             raise UsageError(
                 f"{self.model.weights.name} weights: rows are drawn in turn with unit weights only"
             )

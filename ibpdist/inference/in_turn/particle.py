@@ -34,6 +34,7 @@ from ibpdist.kernels.particle import Tables, meet
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Survey
 from ibpdist.model.observations.dictionary import GaussianParams
+from ibpdist.model.priors._base import Number
 
 Float = NDArray[np.float64]
 FEW = 0.5
@@ -53,7 +54,8 @@ class Particles:
     def __post_init__(self) -> None:
         if self.particles < 1:
             raise UsageError(f"particles is {self.particles}; expected a whole number of at least 1")
-        if self.model.prior.name != "buffet" or self.model.weights.keeps or not self.model.draws:
+        unlimited = self.model.prior.number is Number.UNLIMITED
+        if not unlimited or self.model.weights.has_weights or not self.model.draws:
             raise UsageError("a particle filter draws from the buffet with unit weights")
         of = {"noise": self.model.observation, "scale": self.model.observation, "mass": self.model.prior}
         learned = [name for name, axis in of.items() if isinstance(getattr(axis, name), str)]

@@ -75,7 +75,7 @@ class Situation:
     @property
     def turnable(self) -> bool:
         """Whether 1 - z is a feature whose sums are known: weights are units."""
-        return not self.model.weights.keeps and not self.model.draws
+        return not self.model.weights.has_weights and not self.model.draws
 
 
 @dataclass(frozen=True)

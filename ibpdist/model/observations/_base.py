@@ -59,7 +59,7 @@ class Observation(Protocol):
     """A frozen dataclass of settings; owns the loop over features."""
 
     name: ClassVar[str]
-    everywhere: ClassVar[bool]
+    dense: ClassVar[bool]
     """Whether every row must have every feature."""
     rules: ClassVar[frozenset[Rule]]
 

@@ -75,7 +75,7 @@ class Gaussian:
         object.__setattr__(self, "family", Family(self.family))
 
     name: ClassVar[str] = "gaussian"
-    everywhere: ClassVar[bool] = False
+    dense: ClassVar[bool] = False
     passes: ClassVar[type[Pass]] = Pass
     by_rows: ClassVar[bool] = True
     """Whether rows can have Gram matrices of their own."""

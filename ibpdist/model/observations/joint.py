@@ -49,7 +49,7 @@ class Joint(Gaussian):
     """The Gaussian observation, for rows that have every feature."""
 
     name: ClassVar[str] = "gaussian_joint"
-    everywhere: ClassVar[bool] = True
+    dense: ClassVar[bool] = True
     passes: ClassVar[type[Pass]] = JointPass
     by_rows: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})

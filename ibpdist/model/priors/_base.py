@@ -8,6 +8,7 @@ stands for log pi and log(1 - pi) in the update of z and in the objective, in fe
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -27,12 +28,25 @@ class PriorSums:
     rows: Array = dims()
 
 
+class Number(StrEnum):
+    """What the number of features K that a fit is given means to a prior."""
+
+    GIVEN = "given"
+    TRUNCATED = "truncated"
+    """The most features there may be of an unknown number."""
+    UNLIMITED = "unlimited"
+    """Where a sampler begins."""
+
+
 class Prior(Protocol):
     """A frozen dataclass of settings with the functions below; state lives in its params."""
 
     name: ClassVar[str]
-    everywhere: ClassVar[bool]
+    dense: ClassVar[bool]
     """Whether every row has every feature."""
+    number: ClassVar[Number]
+    uses_truncation: ClassVar[bool]
+    """Whether K is part of the prior of each feature, so that another K is another prior."""
     rules: ClassVar[frozenset[Rule]]
     """Rules under which the sticks or prevalences can be updated."""
 

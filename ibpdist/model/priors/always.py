@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import Array, dims, struct
-from ibpdist.model.priors._base import PriorSums, Vector
+from ibpdist.model.priors._base import Number, PriorSums, Vector
 
 CERTAIN = 500.0
 """Log odds of what is certain: no evidence outweighs them, and arithmetic stays finite."""
@@ -28,7 +28,9 @@ class Always:
     """Has no settings, and nothing to learn."""
 
     name: ClassVar[str] = "always"
-    everywhere: ClassVar[bool] = True
+    dense: ClassVar[bool] = True
+    number: ClassVar[Number] = Number.GIVEN
+    uses_truncation: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
 
     def init(self, features: int, rows: int) -> AlwaysParams:

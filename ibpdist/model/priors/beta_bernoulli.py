@@ -13,7 +13,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import Array, dims, replace, struct
 from ibpdist.model.priors import _mass
-from ibpdist.model.priors._base import PriorSums, Vector
+from ibpdist.model.priors._base import Number, PriorSums, Vector
 from ibpdist.model.priors._beta import beta_entropy, log_moments
 
 
@@ -40,7 +40,9 @@ class BetaBernoulli:
     mass: _mass.Mass = "learn"
 
     name: ClassVar[str] = "beta_bernoulli"
-    everywhere: ClassVar[bool] = False
+    dense: ClassVar[bool] = False
+    number: ClassVar[Number] = Number.GIVEN
+    uses_truncation: ClassVar[bool] = True
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def __post_init__(self) -> None:

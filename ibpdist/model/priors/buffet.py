@@ -21,7 +21,7 @@ from scipy.special import betaln, digamma
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import Array, dims, replace, struct
 from ibpdist.model.priors import _mass
-from ibpdist.model.priors._base import PriorSums, Vector
+from ibpdist.model.priors._base import Number, PriorSums, Vector
 from ibpdist.model.priors.beta_bernoulli import draw_beta
 
 
@@ -42,7 +42,9 @@ class Buffet:
     mass: _mass.Mass = "learn"
 
     name: ClassVar[str] = "buffet"
-    everywhere: ClassVar[bool] = False
+    dense: ClassVar[bool] = False
+    number: ClassVar[Number] = Number.UNLIMITED
+    uses_truncation: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.DRAW})
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import Array, dims, struct
 from ibpdist.model.priors import _convex, _mass, _multinomial, _sticks, _taylor
-from ibpdist.model.priors._base import PriorSums, Vector
+from ibpdist.model.priors._base import Number, PriorSums, Vector
 from ibpdist.model.priors._beta import Sticks, beta_entropy, log_moments, sticks
 from ibpdist.model.priors._bound import Lower
 from ibpdist.model.priors._objective import Problem, last_mean
@@ -54,7 +54,9 @@ class StickBreaking:
     bound: Bound = "convex"
 
     name: ClassVar[str] = "stick_breaking"
-    everywhere: ClassVar[bool] = False
+    dense: ClassVar[bool] = False
+    number: ClassVar[Number] = Number.TRUNCATED
+    uses_truncation: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
 
     def __post_init__(self) -> None:

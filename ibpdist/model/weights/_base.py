@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
@@ -24,8 +25,18 @@ class Weights(Protocol):
     """A frozen dataclass of settings; the arithmetic of one entry is compiled (kernels/respond.py)."""
 
     name: ClassVar[str]
-    keeps: ClassVar[bool]
+    has_weights: ClassVar[bool]
     """Whether rows carry a weight as state (unit weights do not)."""
+    signed: ClassVar[bool]
+    """Whether weights have signs, so that a feature is known up to a factor."""
+    default_start: ClassVar[str]
+    """The start of a fit unless another one is given."""
+    most_features: ClassVar[int]
+    """The most features of a fit whose number of features is left to the data."""
+    fit_settings: ClassVar[Mapping[str, object]]
+    """Settings of the other axes in variational fits, where they are not the defaults of those axes."""
+    rows_have: ClassVar[str]
+    """What features of rows are, for messages: "the features of a fit ..."."""
     rules: ClassVar[frozenset[Rule]]
 
     def respond(self) -> tuple[Any, ...]:
@@ -45,6 +56,10 @@ class Weights(Protocol):
 
     def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
         """The sums when weights are divided by `stretch` (feature)."""
+        ...
+
+    def variance(self, chance: Matrix) -> Matrix:
+        """Variance of y where z is on with this chance; of weights with mean zero that is E z w^2."""
         ...
 
     def surprise(self, w: Matrix) -> Matrix:

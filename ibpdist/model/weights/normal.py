@@ -6,6 +6,7 @@ nothing. w is integrated out of the update of z (kernels/respond.py).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -23,7 +24,12 @@ Matrix = NDArray[Any]
 @dataclass(frozen=True)
 class Normal:
     name: ClassVar[str] = "normal"
-    keeps: ClassVar[bool] = True
+    has_weights: ClassVar[bool] = True
+    signed: ClassVar[bool] = True
+    default_start: ClassVar[str] = "principal"
+    most_features: ClassVar[int] = 80
+    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "column", "scale": "feature"}
+    rows_have: ClassVar[str] = "have weights"
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def respond(self) -> respond.Normal:
@@ -45,6 +51,9 @@ class Normal:
     def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
         """KL(N(m/c, v/c^2) || N(0, 1)) less that of N(m, v)."""
         return WeightSums(cost=sums.cost + 0.5 * second * (stretch**-2.0 - 1) + on * np.log(stretch))
+
+    def variance(self, chance: Matrix) -> Matrix:
+        return chance
 
     def surprise(self, w: Matrix) -> Matrix:
         return np.asarray(0.5 * (w * w + respond.LOG_2PI))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,7 +20,12 @@ Matrix = NDArray[Any]
 @dataclass(frozen=True)
 class Unit:
     name: ClassVar[str] = "unit"
-    keeps: ClassVar[bool] = False
+    has_weights: ClassVar[bool] = False
+    signed: ClassVar[bool] = False
+    default_start: ClassVar[str] = "spectral"
+    most_features: ClassVar[int] = 1000
+    fit_settings: ClassVar[Mapping[str, object]] = {}
+    rows_have: ClassVar[str] = "are present or absent"
     rules: ClassVar[frozenset[Rule]] = frozenset(Rule)
 
     def respond(self) -> respond.Unit:
@@ -34,6 +40,9 @@ class Unit:
 
     def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
         return sums
+
+    def variance(self, chance: Matrix) -> Matrix:
+        return np.asarray(chance * (1 - chance))
 
     def surprise(self, w: Matrix) -> Matrix:
         return np.zeros_like(w)

@@ -97,7 +97,7 @@ class Facts:
     @property
     def scaled(self) -> bool:
         """Whether features have weights in rows; draws of those are not kept."""
-        return systems.find(str(self.attrs["system"])).weights != "unit"
+        return systems.of_result(self.attrs).weights_type.has_weights
 
     @property
     def who(self) -> str:

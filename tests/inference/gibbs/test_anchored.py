@@ -87,7 +87,7 @@ def test_first_a_count_then_flips_and_births_in_turn(weights, features):
 @pytest.mark.parametrize("missing", ["complete", "masked"])
 def test_state_and_parameters_agree_after_every_step(weights, features, dtype, missing):
     alg, chunks, params, states, draws = prepared(weights, features, missing, dtype, births=500)
-    keeps, most = alg.model.weights.keeps, 0
+    keeps, most = alg.model.weights.has_weights, 0
     for _, _, now, _, made, trace in steps(alg, chunks, params, states, draws, 40):
         held = [joined(s.now, made, c.start, keeps) for s, c in zip(now, chunks, strict=True)]
         z = np.concatenate([s.z for s in held], axis=1)

@@ -171,7 +171,7 @@ def chunked(seed=0, rows=40, features=3, weights=Unit(), observed=None):  # noqa
     z = (rng.random((features, rows)) < 0.4).astype(float)
     z[0], z[1] = 0, 0
     z[0, 7], z[1, 7] = 1, 1
-    w = rng.normal(size=z.shape) if weights.keeps else np.zeros((0, rows))
+    w = rng.normal(size=z.shape) if weights.has_weights else np.zeros((0, rows))
     x = rng.normal(size=(rows, 3)) * 2
     chunk = Chunk(0, 100, x if observed is None else np.where(observed, x, 0), observed)
     seen = Gaussian().init(Gaussian().survey(chunk), features, rng)
@@ -208,7 +208,7 @@ def test_gains_are_those_of_the_rows(weights, masked):
     dead = list(itertools.chain.from_iterable((k, c.place) for c in found for k in c.died))
     old = (
         sum(weights.surprise(state.w[k, place]) for k, place in zip(dead[::2], dead[1::2], strict=True))
-        if (weights.keeps)
+        if (weights.has_weights)
         else 0.0
     )
     new = sum(weights.surprise(c.born.marks).sum() for c in found)

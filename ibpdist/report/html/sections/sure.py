@@ -52,9 +52,8 @@ def _chains(facts: Facts) -> Iterator[Verdict]:
 
 def _room_of_draws(facts: Facts) -> Iterator[Verdict]:
     """Of a sampler that is given a number of features: whether it uses them all."""
-    from ibpdist.catalog import systems
 
-    if systems.find(str(facts.attrs["system"])).prior == "buffet":
+    if chains.may_grow(facts):
         return
     most = facts.attribute("truncation").html(COUNT)
     all_used = facts.values("number/features") == int(facts.attrs["truncation"])
