@@ -101,7 +101,7 @@ def sweeping(run: str) -> Iterator[lines.Sweep]:
         yield lambda now: teller.tell(100.0 * now.ended / now.fits, in_words(now))
 
 
-def in_words(now: lines.Standing) -> str:
+def in_words(now: lines.CampaignStatus) -> str:
     """Where a campaign is, in one line for each fit that runs and one for all."""
     return "\n".join(lines.standing("sweep", now))
 

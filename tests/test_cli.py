@@ -521,7 +521,7 @@ def test_an_interrupted_fit_says_how_to_go_on_and_goes_on_to_the_same_bits(tmp_p
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    resume = f"ibpdist: go on with: ibpdist resume {tmp_path / 'cut'}"
+    resume = f"ibpdist: continue with: ibpdist resume {tmp_path / 'cut'}"
     assert said.splitlines() == [resume, "ibpdist: interrupted"]
     assert fails(4, "show", tmp_path / "cut").endswith("is not finished; go on with resume")
     works("resume", tmp_path / "cut", "--serial", "-q")

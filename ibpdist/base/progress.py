@@ -39,7 +39,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Standing:
+class CampaignStatus:
     """Where a campaign is: fits that ended, of all; those that run; the time that it still takes, if known.
 
     `scoring` is which of how many fits is scored now.
@@ -55,7 +55,7 @@ class Standing:
 
 Count = Callable[[int, int | None], None]
 """Called with what is done and the whole, None when the whole is not known."""
-Sweep = Callable[[Standing], None]
+Sweep = Callable[[CampaignStatus], None]
 """Called with how a campaign stands."""
 Step = Callable[[Snapshot], None]
 """Called after each step; the trace has at least `objective` and `active`."""
@@ -165,7 +165,7 @@ class _Clock:
     def __init__(self, seconds: float) -> None:
         self.seconds, self.last, self.known = seconds, -math.inf, (-1, False)
 
-    def due(self, now: Standing) -> bool:
+    def due(self, now: CampaignStatus) -> bool:
         clock, known = time.monotonic(), (now.ended, now.scoring is not None)
         if known == self.known and clock - self.last < self.seconds:
             return False
@@ -177,7 +177,7 @@ class _SweepLines:
     def __init__(self, title: str, verbose: bool) -> None:
         self.title, self.verbose, self.clock = title, verbose, _Clock(SECONDS_BETWEEN_LINES)
 
-    def __call__(self, now: Standing) -> None:
+    def __call__(self, now: CampaignStatus) -> None:
         if self.verbose or self.clock.due(now):
             for line in standing(self.title, now, None if self.verbose else 0):
                 _say(line)
@@ -187,7 +187,7 @@ class _SweepPicture:
     def __init__(self, title: str, live: Any) -> None:
         self.title, self.live, self.clock = title, live, _Clock(SECONDS_BETWEEN_PICTURES)
 
-    def __call__(self, now: Standing) -> None:
+    def __call__(self, now: CampaignStatus) -> None:
         from rich.text import Text
 
         if self.clock.due(now):
@@ -195,7 +195,9 @@ class _SweepPicture:
             self.live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
 
 
-def standing(title: str, now: Standing, most: int | None = SHOWN, width: int | None = None) -> Iterator[str]:
+def standing(
+    title: str, now: CampaignStatus, most: int | None = SHOWN, width: int | None = None
+) -> Iterator[str]:
     """A line for each of so many fits, then one for all. Where lines have a width, names give way."""
     shown = now.running[:most]
     for one in shown:

@@ -24,8 +24,8 @@ from ibpdist.catalog.spec import FitSpec
 from ibpdist.runs import result
 from ibpdist.storage import records, sealed
 from ibpdist.storage.events import Events
-from ibpdist.storage.litter import clean
 from ibpdist.storage.lock import Lock
+from ibpdist.storage.partial_files import clean
 
 SCHEMA = 1
 MANIFEST = "manifest.json"

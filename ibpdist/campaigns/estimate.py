@@ -9,17 +9,17 @@ from pathlib import Path
 from ibpdist.base.errors import IbpError
 from ibpdist.base.words import counted, duration, size
 from ibpdist.campaigns.directory import Fit, Manifest, is_finished
-from ibpdist.campaigns.groups import abreast, grouped, planned_for, share_of, spread
+from ibpdist.campaigns.groups import grouped, parallel_groups, planned_for, resources_per_group, spread
 from ibpdist.campaigns.run import Given, spec_of
 from ibpdist.campaigns.spec import in_words
-from ibpdist.campaigns.time import Timing, features, seconds
+from ibpdist.campaigns.timing import Timing, features, seconds
 from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.checkpoint import KEPT
 from ibpdist.engine.place import Place, place_for
-from ibpdist.runs.draws import PLACED, ROWS_KEPT
+from ibpdist.runs.posterior_draws import PLACED, ROWS_KEPT
 
 NAMED = 8
 """Kinds of fits that cannot begin which are named one by one."""
@@ -101,8 +101,8 @@ def _refused(broken: Mapping[str, tuple[Fit, str]]) -> Iterator[str]:
 def _needs(fits: Sequence[Fit], timing: Timing, place: Place) -> list[str]:
     source = timing.source
     by_holdout = sorted(fits, key=lambda fit: str(fit.spec.holdout))
-    count = abreast(fits, source, place.workers)
-    share = share_of(place, count, None)
+    count = parallel_groups(fits, source, place.workers)
+    share = resources_per_group(place, count, None)
     groups = [
         some
         for _, alike in groupby(by_holdout, key=lambda fit: fit.spec.holdout)

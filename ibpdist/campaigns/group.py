@@ -25,12 +25,12 @@ from ibpdist.engine.members import MemberEngine
 from ibpdist.engine.memo import InFiles, InMemory
 from ibpdist.engine.work import Workbench
 from ibpdist.inference.batch import FAILED, AllEnded, Batch, Member, terms_of
-from ibpdist.inference.stopping import Rule, Snapshot
+from ibpdist.inference.stopping import Snapshot, StopRule
 from ibpdist.runs import result
 from ibpdist.runs.bench import refuse_changed
 from ibpdist.runs.directory import RunDirectory, identity, is_run
-from ibpdist.runs.drive import Ended, to_end
 from ibpdist.runs.job import Job, job_of, job_on
+from ibpdist.runs.loop import Ended, to_end
 from ibpdist.storage import events, records
 
 OPEN = "ibpdist.campaigns.group:open_bench"
@@ -64,7 +64,7 @@ class Group:
     def checkpoint(self) -> int:
         return min(job.checkpoint for job in self.jobs)
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[StopRule]:
         return [AllEnded()]
 
 

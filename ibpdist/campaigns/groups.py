@@ -25,7 +25,7 @@ def is_sampler(fit: Fit) -> bool:
     return systems.find(fit.spec.system).sampler
 
 
-def abreast(fits: Sequence[Fit], source: Source, workers: int) -> int:
+def parallel_groups(fits: Sequence[Fit], source: Source, workers: int) -> int:
     """Groups that advance side by side so that no worker waits: one where a step is many tasks."""
     tasks = min(fit.spec.chains if systems.find(fit.spec.system).in_turn else source.chunks for fit in fits)
     if workers == 0 or tasks >= TASKS * workers:
@@ -33,7 +33,7 @@ def abreast(fits: Sequence[Fit], source: Source, workers: int) -> int:
     return min(len(fits), max(2, -(-workers // tasks)))
 
 
-def share_of(place: Place, count: int, processes: int | None) -> Place:
+def resources_per_group(place: Place, count: int, processes: int | None) -> Place:
     """The place as each of `count` groups sees it that advance side by side."""
     if count == 1:
         return place

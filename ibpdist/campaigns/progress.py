@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ibpdist.base.progress import Running, Standing, Sweep
+from ibpdist.base.progress import CampaignStatus, Running, Sweep
 from ibpdist.base.timeleft import stopping
 from ibpdist.campaigns.directory import Fit, failure, is_finished
 from ibpdist.campaigns.left import Ledger, Plan, ScoreTimes
@@ -30,7 +30,7 @@ def free(fit: Fit, active: int) -> float:
 
 
 @dataclass
-class Teller:
+class CampaignProgress:
     """Tells of the fits of a grid; what else a group has that goes on is left out.
 
     A fit either runs or has ended or waits; groups that advance side by side tell of it in turn.
@@ -118,7 +118,7 @@ class Teller:
             return
         left = self.ledger.left(time.monotonic()) if self.running or scoring else None
         counts = (len(self.ended), len(self.fits), self.failed)
-        self.progress(Standing(*counts, list(self.running.values()), left, scoring))
+        self.progress(CampaignStatus(*counts, list(self.running.values()), left, scoring))
 
 
 def plan_of(fit: Fit) -> Plan:

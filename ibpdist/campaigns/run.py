@@ -28,13 +28,20 @@ from ibpdist.campaigns.directory import (
     is_finished,
     sealed_grid,
 )
-from ibpdist.campaigns.groups import abreast, grouped, is_sampler, planned_for, share_of, spread
-from ibpdist.campaigns.progress import Teller
+from ibpdist.campaigns.groups import (
+    grouped,
+    is_sampler,
+    parallel_groups,
+    planned_for,
+    resources_per_group,
+    spread,
+)
+from ibpdist.campaigns.progress import CampaignProgress
 from ibpdist.campaigns.spec import CampaignSpec
-from ibpdist.campaigns.time import Timing
+from ibpdist.campaigns.timing import Timing
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
-from ibpdist.data.outputs import refuse_place
+from ibpdist.data.output_path import refuse_place
 from ibpdist.data.splits import held
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine import provenance
@@ -74,7 +81,7 @@ def sweep(
     run: the directory of the campaign. An interrupted one goes on; with more values than before only
     what is new is computed; fits that failed are tried again.
     workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
-    progress: is called with a `Standing` after each step.
+    progress: is called with a `CampaignStatus` after each step.
     """
     from ibpdist.campaigns.campaign import read_campaign
 
@@ -89,7 +96,7 @@ def sweep(
         place.refuse_silent()
     directory = CampaignDirectory(path)
     try:
-        _Sweep(directory, directory.begin(spec, source.fingerprint), source, place, progress).run()
+        CampaignRunner(directory, directory.begin(spec, source.fingerprint), source, place, progress).run()
     except KeyboardInterrupt:
         directory.events.add("interrupted")
         raise
@@ -119,7 +126,7 @@ def _is_file(campaign: Given, file: Path) -> bool:
 
 
 @dataclass
-class _Sweep:
+class CampaignRunner:
     """One call of `sweep`: what it works with, and the fits that it is to make."""
 
     directory: CampaignDirectory
@@ -129,7 +136,7 @@ class _Sweep:
     progress: Sweep | None
     share: Place = field(init=False)
     """What each of the groups has of the place that advance side by side."""
-    told: Teller = field(init=False)
+    told: CampaignProgress = field(init=False)
     wanted: set[str] = field(default_factory=set)
     """Ids of the fits to make."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -138,7 +145,9 @@ class _Sweep:
 
     def __post_init__(self) -> None:
         path = self.directory.path
-        self.told = Teller(path, self.manifest.fits, self.progress, self._trial, self.place.distributed)
+        self.told = CampaignProgress(
+            path, self.manifest.fits, self.progress, self._trial, self.place.distributed
+        )
 
     def run(self) -> None:
         fits = self.manifest.fits
@@ -150,8 +159,8 @@ class _Sweep:
         if wanted:
             with self.place.cluster() as cluster:
                 size = cluster.size if cluster else None
-                count = abreast(wanted, self.source, size or 0)
-                self.share = share_of(self.place, count, size)
+                count = parallel_groups(wanted, self.source, size or 0)
+                self.share = resources_per_group(self.place, count, size)
                 self._advance_all(self._groups(wanted, size, count), cluster, count)
         self._score_all()
         table.write(self.directory.path, self.manifest)
@@ -324,9 +333,9 @@ def _going_on(campaign: Path) -> Iterator[None]:
     try:
         yield
     except ClusterLost as lost:
-        cause = str(lost).partition("; nothing that was saved is lost")[0].partition("; go on with")[0]
+        cause = str(lost).partition("; nothing that was saved is lost")[0].partition("; continue with")[0]
         way = command("sweep", campaign / GRID, campaign)
-        raise ClusterLost(f"{cause}; no fit that was finished is lost, go on with: {way}") from lost
+        raise ClusterLost(f"{cause}; no fit that was finished is lost, continue with: {way}") from lost
 
 
 @contextmanager

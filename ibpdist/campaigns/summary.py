@@ -19,7 +19,7 @@ import xarray as xr
 from ibpdist.base.errors import StorageError
 from ibpdist.campaigns.directory import Fit, Manifest, failure, fit_folder, is_finished
 from ibpdist.runs import result, scores
-from ibpdist.storage import events, sealed, zarrs
+from ibpdist.storage import events, sealed, zarr_groups
 
 NUMBERS = {
     "objective": "bound with the tail of the prior; of a sampler the mean log joint density of its draws",
@@ -93,7 +93,7 @@ def write(path: Path, manifest: Manifest) -> xr.Dataset:
     made, staged = summary(path, manifest), path / "summary.partial"
     shutil.rmtree(staged, ignore_errors=True)
     result.store(xr.DataTree(made), staged)
-    zarrs.consolidate(staged)
+    zarr_groups.consolidate(staged)
     shutil.rmtree(path / "summary", ignore_errors=True)
     sealed.write(path / SEAL, result.hashes(staged))
     staged.rename(path / "summary")

@@ -16,7 +16,7 @@ FIT = 200
 
 
 @dataclass(frozen=True)
-class Asked:
+class MethodOptions:
     """What an algorithm is made of besides the model: K, sweeps over the features in a step, steps that
     are not kept, and the settings of the method as they were given."""
 
@@ -57,13 +57,13 @@ class Method:
     """Names of its settings, and what makes the algorithm."""
 
     settings: tuple[str, ...]
-    make: Callable[[Model, Asked], Any]
+    make: Callable[[Model, MethodOptions], Any]
 
 
-def _ascent(model: Model, asked: Asked) -> Any:
+def _ascent(model: Model, asked: MethodOptions) -> Any:
     """Coordinate ascent with moves; `auto` is the default start of the weights."""
-    from ibpdist.inference.ascent.agendas import agenda_for
     from ibpdist.inference.ascent.coordinate import Coordinate
+    from ibpdist.inference.ascent.schedules import agenda_for
     from ibpdist.inference.ascent.search import Search
 
     moves, anneal = asked.flag("moves", True), asked.number("anneal", 1.0, 1.0)
@@ -72,7 +72,7 @@ def _ascent(model: Model, asked: Asked) -> Any:
     return Search(fit, agenda_for(model)) if moves else fit
 
 
-def _gibbs(model: Model, asked: Asked) -> Any:
+def _gibbs(model: Model, asked: MethodOptions) -> Any:
     """All rows at once given the prevalences, which are drawn too; `auto` begins where a variational fit
     ends."""
     from ibpdist.inference.ascent.coordinate import Coordinate
@@ -81,7 +81,7 @@ def _gibbs(model: Model, asked: Asked) -> Any:
     return _warmed(model, asked, Coordinate(model, asked.features, asked.inner, begin))
 
 
-def _anchored(model: Model, asked: Asked) -> Any:
+def _anchored(model: Model, asked: MethodOptions) -> Any:
     """The same without a limit to the number of features (`most` apart)."""
     from ibpdist.inference.gibbs.anchored import Anchored
 
@@ -92,7 +92,7 @@ def _anchored(model: Model, asked: Asked) -> Any:
     return _warmed(model, asked, Anchored(model, features, most, asked.inner, births, begin=begin))
 
 
-def _warmed(model: Model, asked: Asked, sampler: Any) -> Any:
+def _warmed(model: Model, asked: MethodOptions, sampler: Any) -> Any:
     """The sampler after a fit, unless it was to begin in another way. The fit has at most half of the
     steps that are not kept, and none when all are kept: its steps are no draws."""
     from ibpdist.inference.gibbs.warmed import Warmed
@@ -109,10 +109,10 @@ def _random() -> Any:
     return Random()
 
 
-def _in_turn(turn: str) -> Callable[[Model, Asked], Any]:
+def _in_turn(turn: str) -> Callable[[Model, MethodOptions], Any]:
     """Rows one after the other; `auto` begins where a variational fit ends."""
 
-    def make(model: Model, asked: Asked) -> Any:
+    def make(model: Model, asked: MethodOptions) -> Any:
         from ibpdist.inference.in_turn.collapsed import Collapsed
         from ibpdist.inference.in_turn.in_turn import Coins, Empty, InTurn
         from ibpdist.inference.in_turn.prefit import Prefit
@@ -130,7 +130,7 @@ def _in_turn(turn: str) -> Callable[[Model, Asked], Any]:
     return make
 
 
-def _particle(model: Model, asked: Asked) -> Any:
+def _particle(model: Model, asked: MethodOptions) -> Any:
     """All rows once, by many particles."""
     from ibpdist.inference.in_turn.particle import Particles
 
@@ -149,7 +149,7 @@ IN_TURN = ("collapsed", "uncollapsed", "particle")
 """Methods that take the rows one after the other."""
 
 
-def variational(model: Model, asked: Asked) -> Any:
+def variational(model: Model, asked: MethodOptions) -> Any:
     """The fit that a sampler of this model begins with: of the same observation and weights."""
     from ibpdist.model.model import Model
     from ibpdist.model.priors._base import Number
@@ -159,7 +159,9 @@ def variational(model: Model, asked: Asked) -> Any:
     mass = model.prior.mass  # type: ignore[attr-defined]  # all priors that are sampled have one
     unlimited = model.prior.number is Number.UNLIMITED
     prior = StickBreaking(mass) if unlimited else BetaBernoulli(mass)
-    return _ascent(Model(prior, model.weights, model.observation), Asked(asked.features, asked.inner, 0, {}))
+    return _ascent(
+        Model(prior, model.weights, model.observation), MethodOptions(asked.features, asked.inner, 0, {})
+    )
 
 
 def starts() -> dict[str, Any]:

@@ -147,7 +147,7 @@ class Spec(BaseModel):
 class FitSpec(Spec):
     """One fit: the data, the system of the catalog, and everything that decides the result.
 
-    `truncation` is K, the number of features provided, or `auto`: as many as the
+    `truncation` is K, the maximum number of features, or `auto`: as many as the
     data ask for. `seed` is any integer from 0 on.
     `rtol` is the relative gain of the objective at which a fit stops, `steps` the limit.
     `inner` sweeps over the features are made in a step. `holdout` is the share of the columns

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
-from ibpdist.catalog.methods import IN_TURN, METHODS, Asked
+from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions
 
 if TYPE_CHECKING:
     from ibpdist.model.observations._base import Observation
@@ -120,7 +120,7 @@ def build(
     unknown = [name for name in wanted if name not in method.settings]
     if unknown:
         raise UsageError(_unknown("setting", unknown[0], settings_of(system)))
-    return method.make(model, Asked(features, inner, burn, wanted))
+    return method.make(model, MethodOptions(features, inner, burn, wanted))
 
 
 def entries(system: str, settings: Mapping[str, object]) -> int:

@@ -83,8 +83,8 @@ def talk(command: F) -> F:
     """How much is said: `quiet`, `verbose`."""
     return _stack(
         command,
-        click.option("-q", "--quiet", is_flag=True, help="Say nothing unless it fails."),
-        click.option("-v", "--verbose", is_flag=True, help="One line for every step."),
+        click.option("-q", "--quiet", is_flag=True, help="Print only errors."),
+        click.option("-v", "--verbose", is_flag=True, help="Print one line for every step."),
     )
 
 

@@ -69,5 +69,5 @@ def _resumable(campaign: Path, run: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if (run / "manifest.json").exists():
-            click.echo(f"ibpdist: go on with: {command('sweep', campaign, run)}", err=True)
+            click.echo(f"ibpdist: continue with: {command('sweep', campaign, run)}", err=True)
         raise

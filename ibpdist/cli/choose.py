@@ -17,7 +17,7 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 @click.command()
 @click.argument("store", type=PATH)
-@click.option("-K", "--truncation", "K", type=COUNT, required=True, help="Features to provide.")
+@click.option("-K", "--truncation", "K", type=COUNT, required=True, help="Maximum number of features.")
 @click.option(
     "--system",
     "systems",

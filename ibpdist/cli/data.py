@@ -53,7 +53,7 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
     type=click.Choice(["rows", "columns"]),
     default="rows",
     show_default=True,
-    help="Where SOURCE has what a fit calls rows; columns turns the matrix over.",
+    help="Whether the rows of the fit are rows or columns of SOURCE; columns transposes the matrix.",
 )
 @click.option("--key", help="The array of an npz file or a Zarr group.")
 @click.option(

@@ -35,16 +35,20 @@ from ibpdist.cli.campaigns import sweep
 @click.argument("run", type=PATH)
 @click.option("--system", required=True, help="A name that `ibpdist systems` lists.")
 @click.option(
-    "-K", "--truncation", "K", type=FeatureCount(), required=True, help="Features to provide, or auto."
+    "-K", "--truncation", "K", type=FeatureCount(), required=True, help="Maximum number of features, or auto."
 )
 @SEED
-@click.option("--steps", type=COUNT, help="At most so many steps.")
+@click.option("--steps", type=COUNT, help="Maximum number of steps.")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Stop at this relative gain of the bound.")
 @click.option("--inner", type=COUNT, help="Sweeps over the features in a step.")
-@click.option("--restarts", type=COUNT, help="Starts; the best bound is kept.")
-@click.option("--chains", type=COUNT, help="Chains of a sampler, side by side.")
-@click.option("--burn", type=click.IntRange(min=0), help="Steps of a chain not kept; half when not given.")
-@click.option("--thin", type=COUNT, help="Of a chain's steps after those every so many are kept.")
+@click.option("--restarts", type=COUNT, help="Number of starts; the one with the best objective is kept.")
+@click.option("--chains", type=COUNT, help="Number of chains of a sampler, run side by side.")
+@click.option(
+    "--burn",
+    type=click.IntRange(min=0),
+    help="Burn-in: first steps of each chain, not kept; half of the steps by default.",
+)
+@click.option("--thin", type=COUNT, help="After burn-in, keep every Nth step.")
 @click.option(
     "--holdout",
     metavar="SHARE|RECIPE",
@@ -59,7 +63,9 @@ from ibpdist.cli.campaigns import sweep
     help="How to begin: spectral, principal, random, rows, svd, or for samplers fit or empty.",
 )
 @click.option("--from", "start", type=PATH, help="Start from the features of a RUN.")
-@click.option("--estimate", is_flag=True, help="Say where it would run and the memory it needs; fit nothing.")
+@click.option(
+    "--estimate", is_flag=True, help="Print where it would run and the memory it needs, without fitting."
+)
 @settings
 @where
 @memory
@@ -126,7 +132,7 @@ def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **optio
 @overwrite
 @talk
 def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
-    """Show all of it at once, in DIR (ibpdist-demo).
+    """Run a complete example in DIR (ibpdist-demo).
 
     Images with four planted shapes are made and stored; a small campaign fits them on a local
     cluster; the best fit is scored on new images, drawn, and reported on a page of HTML.
@@ -189,5 +195,5 @@ def _resumable(run: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if (run / "spec.yaml").exists():
-            click.echo(f"ibpdist: go on with: {command('resume', run)}", err=True)
+            click.echo(f"ibpdist: continue with: {command('resume', run)}", err=True)
         raise

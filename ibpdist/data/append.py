@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.errors import InputError
 from ibpdist.data.check import checked
-from ibpdist.data.finish import Outline
+from ibpdist.data.finalise import Outline
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.sources.frame import frame_table, is_frame

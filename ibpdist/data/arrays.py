@@ -15,11 +15,11 @@ from ibpdist.base.errors import UsageError
 from ibpdist.data import layout
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.check import checked, result_dtype
+from ibpdist.data.column_warnings import warnings_of
 from ibpdist.data.labels import stored_names
 from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.summary import empty_summary
 from ibpdist.data.urls import refuse_urls
-from ibpdist.data.warn import warnings_of
 
 
 class ArrayData:

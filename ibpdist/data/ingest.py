@@ -12,13 +12,13 @@ import numpy as np
 
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.check import checked, result_dtype
-from ibpdist.data.finish import SCRATCH, Outline
-from ibpdist.data.outputs import refuse_place
+from ibpdist.data.column_warnings import warnings_of
+from ibpdist.data.finalise import SCRATCH, Outline
+from ibpdist.data.output_path import refuse_place
 from ibpdist.data.sources import Options, open_table
 from ibpdist.data.sources._base import Block, Table
 from ibpdist.data.summary import empty_summary
 from ibpdist.data.transform import Transform, fitted
-from ibpdist.data.warn import warnings_of
 from ibpdist.data.writer import StoreWriter, outlined, reserved
 from ibpdist.storage import files
 

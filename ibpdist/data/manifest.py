@@ -15,7 +15,7 @@ from typing import Any
 from ibpdist.base.errors import StorageError
 from ibpdist.data.check import LIMITS
 from ibpdist.data.layout import READ, SCHEMA
-from ibpdist.storage import zarrs
+from ibpdist.storage import zarr_groups
 
 NAME = "x/manifest.json"
 LIMIT_BYTES = 256 << 20
@@ -69,7 +69,7 @@ def is_ours(store: Path) -> bool:
 def _attributes(node: Path) -> dict[str, Any]:
     """Attributes of a group or array of Zarr version 3; none where they cannot be read."""
     try:
-        if (node / "zarr.json").stat().st_size > zarrs.METADATA_LIMIT:
+        if (node / "zarr.json").stat().st_size > zarr_groups.METADATA_LIMIT:
             return {}
         told = json.loads((node / "zarr.json").read_bytes())
         return dict(told.get("attributes", {}))

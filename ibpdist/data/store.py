@@ -25,7 +25,7 @@ from ibpdist.data.reader import damaged, reader_for
 from ibpdist.data.summary import FIELDS
 from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import StoreWriter, create
-from ibpdist.storage import files, zarrs
+from ibpdist.storage import files, zarr_groups
 
 __all__ = ["Dataset", "StoreWriter", "create", "open_dataset"]
 
@@ -49,8 +49,8 @@ class Dataset:
         self.path, self.manifest = path, manifest
         self._shape, codecs = _checked_metadata(path, manifest)
         self._reader = reader_for(path, manifest.files, codecs)
-        self._group: Any = zarrs.open_group(path)
-        self.attributes: Mapping[str, Any] = zarrs.attributes_of(self._group)
+        self._group: Any = zarr_groups.open_group(path)
+        self.attributes: Mapping[str, Any] = zarr_groups.attributes_of(self._group)
 
     @property
     def rows(self) -> int:

@@ -21,11 +21,11 @@ from numpy.typing import DTypeLike, NDArray
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data import layout
 from ibpdist.data.check import checked, refuse_shape, result_dtype
-from ibpdist.data.finish import Outline, complete
+from ibpdist.data.finalise import Outline, complete
 from ibpdist.data.labels import RESERVED, Labels, RowLabels, as_labels, joined
 from ibpdist.data.manifest import NAME, ChunkEntry
 from ibpdist.data.summary import ColumnSummary, empty_summary
-from ibpdist.storage import codec, files, zarrs
+from ibpdist.storage import codec, files, zarr_groups
 
 
 @contextmanager
@@ -93,7 +93,7 @@ class StoreWriter:
         self.extras: dict[str, tuple[Sequence[str], NDArray[Any]]] = {}
         self._staging, self._target = staging, target
         with files.storage_errors(target):
-            self._group = zarrs.new_group(staging)
+            self._group = zarr_groups.new_group(staging)
         self.labels = RowLabels(self._group)
         self._waiting: list[NDArray[Any]] = []
         self._coords: list[Mapping[str, Labels]] = []

@@ -111,7 +111,7 @@ class Cluster:
             found = self._reports(str(probe))
         except TimeoutError:
             way = command("resume", run)
-            raise ClusterLost(f"the workers do not answer; go on with: {way}") from None
+            raise ClusterLost(f"the workers do not answer; continue with: {way}") from None
         finally:
             probe.unlink(missing_ok=True)
         _refuse_blind(run, found, word)

@@ -116,7 +116,7 @@ class DaskEngine:
 
     def lost(self, cause: str) -> ClusterLost:
         way = command("resume", self.run)
-        return ClusterLost(f"{cause}; nothing that was saved is lost, go on with: {way}")
+        return ClusterLost(f"{cause}; nothing that was saved is lost, continue with: {way}")
 
 
 class Flight:

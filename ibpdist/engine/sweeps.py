@@ -13,7 +13,7 @@ from ibpdist.base.threads import one_thread
 from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine, Part
 from ibpdist.engine.tree import TreeSum
 from ibpdist.inference._base import Params, Steps
-from ibpdist.inference.starts.looks import begun
+from ibpdist.inference.starts.start_questions import begun
 from ibpdist.inference.stopping import Snapshot
 
 Looked = Callable[[str, int, int], None]

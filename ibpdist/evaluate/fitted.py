@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from ibpdist.base.errors import InputError
+from ibpdist.base.errors import InputError, UsageError
 from ibpdist.catalog import systems
 from ibpdist.data._base import Labels, Source
 from ibpdist.data.labels import as_labels
@@ -43,6 +43,8 @@ def spec_of(result: xr.DataTree) -> FitSpec:
 def predictor_of(result: xr.DataTree) -> Predictor:
     """The predictor of a fitted Gaussian model."""
     system = systems.of_result(result.attrs)
+    if not system.observation_type.has_row_density:
+        raise UsageError(f"{system.name}: rows of {system.observation} observations cannot be scored yet")
     groups = (result[name] for name in ("params", "internals") if name in result.children)
     named = {str(name): held for group in groups for name, held in group.variables.items()}
     return predictor({name: np.asarray(held.values) for name, held in named.items()}, system.weights)

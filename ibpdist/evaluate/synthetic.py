@@ -202,7 +202,7 @@ def synthesise(
     The store holds dictionary, prevalence and noise; with `keep_z` also z and w, which are
     gathered in memory. `chunk_rows` is that of the store; `options` are those of `recipe`.
     """
-    from ibpdist.data.outputs import refuse_place
+    from ibpdist.data.output_path import refuse_place
     from ibpdist.data.store import create, open_dataset
 
     refuse_place(store)

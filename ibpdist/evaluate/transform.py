@@ -23,14 +23,14 @@ from ibpdist.base.structs import replace
 from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.labels import RowLabels
-from ibpdist.data.outputs import refuse_place
+from ibpdist.data.output_path import refuse_place
 from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
 from ibpdist.inference._base import Named
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.model.observations._base import RowState
 from ibpdist.predict.chunks import over_chunks, threads_for
-from ibpdist.storage import files, zarrs
+from ibpdist.storage import files, zarr_groups
 from ibpdist.storage.codec import zarr_codecs
 
 TOLERANCE = 1e-5
@@ -186,7 +186,7 @@ def _write(out: Path, parts: Iterator[Rows], source: Source, attrs: dict[str, An
     """Build the store under a hidden name and rename it when it is complete."""
     files.refuse_existing(out, overwrite, MARKER)
     with files.staged(out) as staging, files.storage_errors(out):
-        group = zarrs.new_group(staging)
+        group = zarr_groups.new_group(staging)
         labels, (first, last) = RowLabels(group), source.bounds(0)
         for part in parts:
             if part.start == 0:
@@ -197,7 +197,7 @@ def _write(out: Path, parts: Iterator[Rows], source: Source, attrs: dict[str, An
         for name in part.found:
             group[name].attrs.update(_coordinates(labels))
         group.attrs.update(attrs)
-        zarrs.consolidate(staging)
+        zarr_groups.consolidate(staging)
         for name in files.stored_files(staging):
             files.fsync_path(staging / name)
         files.publish(staging, out, overwrite)

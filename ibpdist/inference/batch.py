@@ -19,7 +19,7 @@ from ibpdist.base.structs import Array, dims, parts, replace, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known, Parallel, Trace
 from ibpdist.inference.ascent.search import NOTHING, Nothing
-from ibpdist.inference.stopping import Rule, Snapshot, Stop
+from ibpdist.inference.stopping import Snapshot, Stop, StopRule
 
 FAILED = "failed"
 SHOWN = ("objective", "bound", "active")
@@ -67,7 +67,7 @@ class Member:
     algorithm: Parallel
     seed: int
     chain: int = 0
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[StopRule, ...] = ()
 
     def draws(self, draws: Draws) -> Draws:
         return Draws(self.seed, draws.step, self.chain)

@@ -13,7 +13,7 @@ from ibpdist.data._base import Chunk
 Float = NDArray[np.float64]
 
 
-def completed(data: Chunk, z: NDArray[Any], mean: Float, noise: Float, draws: Draws) -> Float:
+def impute(data: Chunk, z: NDArray[Any], mean: Float, noise: Float, draws: Draws) -> Float:
     """x (row, column) in float64, from z (feature, row), the dictionary and the noise of each column."""
     x = data.x.astype(np.float64)
     if data.observed is None:

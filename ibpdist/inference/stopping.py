@@ -29,7 +29,7 @@ class Stop:
     reason: str
 
 
-Rule = Callable[[Snapshot | None, Snapshot], Stop | None]
+StopRule = Callable[[Snapshot | None, Snapshot], Stop | None]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def tolerance(itemsize: int) -> float:
 
 
 def until(
-    steps: Iterator[Snapshot], rules: list[Rule], before: Snapshot | None = None
+    steps: Iterator[Snapshot], rules: list[StopRule], before: Snapshot | None = None
 ) -> Iterator[tuple[Snapshot, Stop | None]]:
     """The steps up to and with the first at which a rule stops."""
     for now in steps:

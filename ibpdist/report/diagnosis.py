@@ -28,9 +28,9 @@ def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
 
 
 def used_up(truncation: int) -> str:
-    """For a fit in which every feature provided is active."""
-    what = "the one feature provided is" if truncation == 1 else f"all {truncation} features provided are"
-    return f"{what} in use, so there may be more: try a larger K (-K {2 * truncation})"
+    """For a fit in which every available feature is active."""
+    what = "the one available feature is" if truncation == 1 else f"all {truncation} available features are"
+    return f"{what} used, so there may be more: try a larger K (-K {2 * truncation})"
 
 
 def _constant(which: Any) -> Iterator[str]:

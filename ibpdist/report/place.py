@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ibpdist.base.errors import OutputInUse, UsageError
 from ibpdist.base.words import OVERWRITE
-from ibpdist.data.outputs import refuse_place
+from ibpdist.data.output_path import refuse_place
 
 NAME = "report.html"
 GENERATOR = "ibpdist"

@@ -55,7 +55,7 @@ def _features(result: Any) -> Iterator[str]:
 
 
 def _remarks(result: Any) -> Iterator[str]:
-    """What is odd about the features, and a word where their number is not an answer."""
+    """Things to check, and a word where their number is not an answer."""
     params, truncation = result["params"], int(result.attrs["truncation"])
     if "diagnosis" in result.children:
         weighted = "rows" in result.children and "w" in result["rows"]

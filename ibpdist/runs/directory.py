@@ -27,8 +27,8 @@ from ibpdist.engine.checkpoint import Checkpoints
 from ibpdist.engine.history import RunHistory
 from ibpdist.storage import events, records, sealed
 from ibpdist.storage.events import Events
-from ibpdist.storage.litter import clean
 from ibpdist.storage.lock import Lock
+from ibpdist.storage.partial_files import clean
 
 log = logging.getLogger("ibpdist")
 SCHEMA = 1

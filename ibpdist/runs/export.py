@@ -26,7 +26,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.base.progress import Count
-from ibpdist.data.outputs import refuse_place
+from ibpdist.data.output_path import refuse_place
 from ibpdist.runs.result import open_result
 from ibpdist.storage.files import publish, refuse_existing, staged, storage_errors
 

@@ -16,7 +16,7 @@ from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
-from ibpdist.data.outputs import refuse_place
+from ibpdist.data.output_path import refuse_place
 from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import create
 from ibpdist.engine import provenance
@@ -28,11 +28,11 @@ from ibpdist.engine.work import Workbench
 from ibpdist.inference._base import Params
 from ibpdist.predict import units
 from ibpdist.runs import restarts as starts
-from ibpdist.runs import result, warm
+from ibpdist.runs import result, start_from
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, identity, is_run
-from ibpdist.runs.drive import Progress, drive, in_memory
 from ibpdist.runs.job import Job, SamplerJob, check, job_of
+from ibpdist.runs.loop import Progress, drive, in_memory
 from ibpdist.runs.sample import sample
 
 if TYPE_CHECKING:
@@ -81,16 +81,16 @@ def fit(
 
     data: an array, DataFrame, DataArray, or the path of a dataset; NaN cells are missing.
     system: a name of `ibp.SYSTEMS`.
-    K: how many features to provide.
+    K: maximum number of features, or "auto".
     run: a directory that keeps the fit and from which it can be resumed; else nothing stays on disk.
-    seed: decides all that is random.
-    steps: the most steps that are made.
+    seed: seed of all random numbers.
+    steps: maximum number of steps.
     rtol: the relative gain of the objective below which a fit has converged.
-    inner: sweeps over the features in a step.
-    restarts: starts, of which the one with the best objective is the result.
-    chains: of a sampler, side by side.
-    burn: steps of a chain that are not kept; half of them when not given.
-    thin: of the steps after those every so many are kept.
+    inner: sweeps over the features in each step.
+    restarts: number of starts; the result is the one with the best objective.
+    chains: number of chains of a sampler, run side by side.
+    burn: first steps of each chain, not kept; half of the steps by default.
+    thin: after burn-in, keep every Nth step.
     holdout: share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
     checkpoint: steps from one checkpoint of a run to the next.
     start: a run or result whose features to begin with: of the same model, or for a sampler of all rows
@@ -113,7 +113,7 @@ def fit(
         refuse_place(run, data, start)
     source = as_source(data)
     job = job_of(spec, source)
-    first = None if start is None else warm.parameters(start, job)
+    first = None if start is None else start_from.parameters(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
     place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):

@@ -13,13 +13,13 @@ from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
-from ibpdist.data.whole import Whole
+from ibpdist.data.one_chunk import Whole
 from ibpdist.engine._base import Engine
 from ibpdist.engine.members import ChainEngine, MemberEngine
 from ibpdist.inference._base import Parallel
 from ibpdist.inference.batch import AllEnded, Batch, Member
 from ibpdist.inference.in_turn.chains import Chains
-from ibpdist.inference.stopping import AllSteps, Converged, Rising, Rule, StepLimit, tolerance
+from ibpdist.inference.stopping import AllSteps, Converged, Rising, StepLimit, StopRule, tolerance
 from ibpdist.model.observations.tiles import tile_rows
 
 
@@ -48,10 +48,10 @@ class Job:
         """The data as engines see them."""
         return self.source
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[StopRule]:
         """When the fit stops, and when it must not go on."""
         monotone = self.algorithm.monotone()
-        converged: list[Rule] = [Converged(self.spec.rtol)] if monotone else []
+        converged: list[StopRule] = [Converged(self.spec.rtol)] if monotone else []
         return [_guard(self.source, monotone), *converged, StepLimit(self.spec.steps)]
 
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class SamplerJob(Job):
         """The data, or for chains that take rows in turn all of them once for each."""
         return Whole(self.source, self.spec.chains) if isinstance(self.algorithm, Chains) else self.source
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[StopRule]:
         return [AllEnded()]
 
     def views(self, engine: Engine) -> list[tuple[Parallel, Engine]]:
@@ -105,7 +105,7 @@ def job_on(spec: FitSpec, data: Source) -> Job:
     one = systems.build(spec.system, features, inner=spec.inner, settings=spec.set, burn=spec.burned)
     if not system.sampler:
         return Job(spec, one, data)
-    rules: tuple[Rule, ...] = (_guard(data, False), AllSteps(spec.steps))
+    rules: tuple[StopRule, ...] = (_guard(data, False), AllSteps(spec.steps))
     if system.in_turn:
         return SamplerJob(spec, Chains.of(one, spec.seed, spec.chains, rules, spec.inner), data)
     members = [Member(one, spec.seed, chain, rules) for chain in range(spec.chains)]
@@ -138,7 +138,7 @@ def features_for(spec: FitSpec, source: Source) -> int:
     return max(1, min(source.rows, source.columns, systems.most_features(spec.system, spec.set)))
 
 
-def _guard(source: Source, monotone: bool) -> Rule:
+def _guard(source: Source, monotone: bool) -> StopRule:
     return Rising(source.rows * source.columns, tolerance(source.dtype.itemsize), monotone)
 
 

@@ -22,11 +22,12 @@ from ibpdist.engine._base import Engine
 from ibpdist.inference._base import Parallel, Params
 from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import Snapshot, Stop
-from ibpdist.runs import draws, result
+from ibpdist.runs import posterior_draws, result
 from ibpdist.runs.diagnostics import diagnostics
 from ibpdist.runs.directory import RunDirectory
-from ibpdist.runs.drive import Ended, Progress, to_end
 from ibpdist.runs.job import SamplerJob
+from ibpdist.runs.loop import Ended, Progress, to_end
+from ibpdist.runs.posterior_draws import ROWS_KEPT, Drawn, DrawStore, Plan
 from ibpdist.storage import events, records
 from ibpdist.storage.checked import ADVICE
 
@@ -47,17 +48,17 @@ def sample(
 ) -> None:
     """Finish the run of a sampler, new or interrupted."""
     spec = job.spec
-    plan = draws.Plan(spec.steps, spec.burned, spec.thin)
+    plan = Plan(spec.steps, spec.burned, spec.thin)
     entries = job.source.rows * job.truncation * spec.chains * len(plan.kept())
     views = job.views(engine)
-    keeper = draws.Keeper(run.path / "draws", plan, views, rows=entries <= draws.ROWS_KEPT)
+    keeper = DrawStore(run.path / "draws", plan, views, rows=entries <= ROWS_KEPT)
     _refuse_lost_draws(run)
     with records.storage_errors(run.path):
         ended = to_end(run, job, engine, progress, first, keeper)
         _write(run, job, views[0], plan, ended)
         run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
         run.history.prune_finished()
-        draws.remove(keeper.folder)
+        posterior_draws.remove(keeper.folder)
 
 
 def _refuse_lost_draws(run: RunDirectory) -> None:
@@ -68,7 +69,11 @@ def _refuse_lost_draws(run: RunDirectory) -> None:
 
 
 def _write(
-    run: RunDirectory, job: SamplerJob, first: tuple[Parallel, Engine], plan: draws.Plan, ended: Ended
+    run: RunDirectory,
+    job: SamplerJob,
+    first: tuple[Parallel, Engine],
+    plan: Plan,
+    ended: Ended,
 ) -> None:
     chains, member = job.spec.chains, ended.last.params.members[0]
     terms = [{step: terms_of(c, found) for step, found in ended.terms.items()} for c in range(chains)]
@@ -79,7 +84,7 @@ def _write(
     facts = job.attributes({k: v for k, v in run.identity.items() if k not in ("schema", "nonce", "spec")})
     ending = result.Ending(last, member.stop, terms[0], facts)
     staged = result.stage(run.path, *first, job.source, ending, more)
-    draws.write(run.path / "draws", staged, plan, chains)
+    posterior_draws.write(run.path / "draws", staged, plan, chains)
     result.publish(run.path, staged)
 
 
@@ -97,7 +102,7 @@ def _numbers(path: Path, posterior: xr.Dataset, ended: Ended, stop: Stop) -> dic
     }
 
 
-def _posterior(run: RunDirectory, plan: draws.Plan, terms: list[dict[int, dict[str, float]]]) -> xr.Dataset:
+def _posterior(run: RunDirectory, plan: Plan, terms: list[dict[int, dict[str, float]]]) -> xr.Dataset:
     """The scalars of every kept draw."""
     kept = plan.kept()
     place = {step: at for at, step in enumerate(kept)}
@@ -106,14 +111,14 @@ def _posterior(run: RunDirectory, plan: draws.Plan, terms: list[dict[int, dict[s
         RENAMED.get(name, name): np.array([[chain[step][name] for step in kept] for chain in terms])
         for name in names
     }
-    for step, chain, drawn in draws.read(run.path / "draws"):
+    for step, chain, drawn in posterior_draws.read(run.path / "draws"):
         for name, value in _scalars(drawn).items():
             held.setdefault(name, np.full((len(terms), len(kept)), np.nan))[chain, place[step]] = value
     coords = {"chain": np.arange(len(terms)), "draw": np.arange(len(kept)), "step": ("draw", kept)}
     return xr.Dataset({name: (("chain", "draw"), values) for name, values in held.items()}, coords)
 
 
-def _scalars(drawn: draws.Drawn) -> dict[str, float]:
+def _scalars(drawn: Drawn) -> dict[str, float]:
     """Mass and variances; of those that differ by column the mean of their logarithms."""
     made = {"mass": float(drawn.mass)}
     for name in ("noise", "scale"):

@@ -10,11 +10,11 @@ from ibpdist.data.verify import verify_dataset
 from ibpdist.engine.checkpoint import Checkpoints
 from ibpdist.runs import result, scores
 from ibpdist.runs.directory import identity
-from ibpdist.runs.lost import lost
+from ibpdist.runs.missing_files import lost
 from ibpdist.storage import events, records, sealed
 from ibpdist.storage.events import Event
-from ibpdist.storage.litter import litter
 from ibpdist.storage.lock import is_held
+from ibpdist.storage.partial_files import litter
 
 
 def verify_run(path: Path) -> Iterator[str]:

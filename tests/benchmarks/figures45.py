@@ -30,7 +30,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.evaluate.synthetic import draw, plant, recipe
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.in_turn.collapsed import Collapsed
-from ibpdist.inference.in_turn.in_turn import InTurn, Turn
+from ibpdist.inference.in_turn.in_turn import InTurn, RowKernel
 from ibpdist.inference.in_turn.particle import Particles
 from ibpdist.inference.in_turn.sequential import Chain, Sequential
 from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
@@ -131,7 +131,7 @@ def of_fit(of: Split, found: dict, chance: np.ndarray, rng: np.random.Generator)
     return np.array(each)
 
 
-def gibbs(prior: object, turn: Turn) -> Callable[[Split], Sequential]:
+def gibbs(prior: object, turn: RowKernel) -> Callable[[Split], Sequential]:
     return lambda of: InTurn(Model(prior, Unit(), Gaussian(), DRAW), turn, of.features)
 
 

@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.settled import bare as blank
-from ibpdist.inference.gibbs.settled import settled
+from ibpdist.inference.gibbs.global_draws import bare as blank
+from ibpdist.inference.gibbs.global_draws import settled
 from ibpdist.inference.in_turn.collapsed import Collapsed, CollapsedTable
 from ibpdist.inference.in_turn.in_turn import InTurn, in_turn
 from ibpdist.inference.in_turn.sequential import Chain

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ibpdist as ibp
-from ibpdist.base.progress import Standing
+from ibpdist.base.progress import CampaignStatus
 from ibpdist.evaluate.synthetic import synthesise
 
 CAMPAIGNS: Mapping[str, Mapping[str, Any]] = {
@@ -38,7 +38,7 @@ def told(store: Path, run: Path, seed: int, workers: int, keys: Mapping[str, Any
     shutil.rmtree(run, ignore_errors=True)
     began, seen = time.perf_counter(), []
 
-    def note(now: Standing) -> None:
+    def note(now: CampaignStatus) -> None:
         seen.append((time.perf_counter() - began, now.left))
 
     place: dict[str, Any] = {"workers": workers} if workers else {"serial": True}

@@ -8,10 +8,10 @@ import pytest
 import ibpdist as ibp
 from ibpdist.base.errors import UsageError
 from ibpdist.campaigns import estimate as campaign_estimate
-from ibpdist.campaigns import time as campaign_time
+from ibpdist.campaigns import timing as campaign_time
 from ibpdist.campaigns.estimate import estimate
 from ibpdist.campaigns.run import spec_of
-from ibpdist.campaigns.time import WRITING, Timing, Trial
+from ibpdist.campaigns.timing import WRITING, Timing, Trial
 from ibpdist.data.arrays import as_source
 from tests.support.grids import grid, small_store
 

@@ -9,7 +9,7 @@ import ibpdist as ibp
 from ibpdist.base import progress
 from ibpdist.campaigns import groups as campaign_groups
 from ibpdist.campaigns.directory import Manifest
-from ibpdist.campaigns.groups import abreast, share_of, spread
+from ibpdist.campaigns.groups import parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.engine.place import Place
 from tests.support.grids import alone, grid, same_bits, small_store, steps_made
@@ -37,11 +37,11 @@ class Chunks:
 )
 def test_as_many_as_keep_all_workers_at_work(store, chunks, workers, count):
     fits = fits_of(store, truncation=[2, 3, 4, 5, 6], restarts=2)
-    assert abreast(fits, Chunks(chunks), workers) == count
+    assert parallel_groups(fits, Chunks(chunks), workers) == count
 
 
 def test_not_more_than_there_are_fits(store):
-    assert abreast(fits_of(store, truncation=3, restarts=3), Chunks(1), 8) == 3
+    assert parallel_groups(fits_of(store, truncation=3, restarts=3), Chunks(1), 8) == 3
 
 
 def test_of_samplers_in_turn_each_chain_is_a_task(store):
@@ -49,8 +49,8 @@ def test_of_samplers_in_turn_each_chain_is_a_task(store):
     keys |= {"start": "random", "rtol": None}
     spec = {name: value for name, value in grid(store, **keys).items() if value is not None}
     fits = Manifest.of(CampaignSpec.make(**spec), "data").fits
-    assert abreast(fits, Chunks(1000), 8) == 2
-    assert abreast(fits, Chunks(1000), 24) == 6
+    assert parallel_groups(fits, Chunks(1000), 8) == 2
+    assert parallel_groups(fits, Chunks(1000), 24) == 6
 
 
 def test_the_largest_groups_are_divided():
@@ -64,9 +64,9 @@ def test_the_largest_groups_are_divided():
 
 def test_memory_and_cache_are_shared():
     place = Place(workers=2, memory=1000, cache=100)
-    assert share_of(place, 1, 2) == place
-    assert share_of(place, 4, 2) == Place(workers=2, memory=250, cache=25)
-    assert share_of(Place(workers=2), 2, 2).memory == campaign_groups.available(2) // 2
+    assert resources_per_group(place, 1, 2) == place
+    assert resources_per_group(place, 4, 2) == Place(workers=2, memory=250, cache=25)
+    assert resources_per_group(Place(workers=2), 2, 2).memory == campaign_groups.available(2) // 2
 
 
 @pytest.mark.slow
@@ -109,4 +109,4 @@ def test_progress_counts_the_fits_of_all_groups(store, tmp_path):
     assert seen[-1].ended == seen[-1].fits == 4
     assert np.all(np.diff([one.ended for one in seen]) >= 0)
     assert max(len(one.running) for one in seen) == 4
-    assert progress.Standing is type(seen[0])
+    assert progress.CampaignStatus is type(seen[0])

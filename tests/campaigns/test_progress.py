@@ -6,7 +6,7 @@ import pytest
 
 from ibpdist.campaigns import progress as campaign_progress
 from ibpdist.campaigns.directory import CampaignDirectory, Fit
-from ibpdist.campaigns.progress import Teller
+from ibpdist.campaigns.progress import CampaignProgress
 from ibpdist.campaigns.spec import CampaignSpec
 from tests.support.grids import grid
 
@@ -29,7 +29,7 @@ def made(tmp_path, monkeypatch):
     directory = CampaignDirectory(tmp_path / "run")
     fits = directory.begin(CampaignSpec.make(**grid("d.zarr")), "f").fits
     seen = []
-    yield Teller(directory.path, fits, seen.append), seen, directory
+    yield CampaignProgress(directory.path, fits, seen.append), seen, directory
     directory.close()
 
 

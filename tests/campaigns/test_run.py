@@ -158,7 +158,7 @@ def test_a_score_on_other_data_does_not_stand_for_its_own(store, tmp_path, monke
     run, keys = tmp_path / "run", grid(store, truncation=3, restarts=1, holdout=0.25)
     new = small_store(tmp_path, rows=80)
     with monkeypatch.context() as patched:
-        patched.setattr(campaigns._Sweep, "_score", lambda *args: None)
+        patched.setattr(campaigns.CampaignRunner, "_score", lambda *args: None)
         (fit,) = ibp.sweep(keys, run).manifest.fits
     ibp.evaluate(run / "fits" / fit.id, new)
     assert ibp.sweep(keys, run).is_scored
@@ -570,14 +570,14 @@ def test_a_fit_that_fits_nowhere_fails_alone(store, tmp_path):
 
 def test_a_lost_cluster_says_how_the_campaign_goes_on(store, tmp_path, monkeypatch):
     def lost(*args):
-        raise ClusterLost("no workers; nothing that was saved is lost, go on with: ibpdist resume there")
+        raise ClusterLost("no workers; nothing that was saved is lost, continue with: ibpdist resume there")
 
     monkeypatch.setattr(group, "to_end", lost)
     run = tmp_path / "a run"
     with pytest.raises(ClusterLost) as caught:
         ibp.sweep(grid(store), run)
     way = f"ibpdist sweep '{run / 'campaign.yaml'}' '{run}'"
-    assert str(caught.value) == f"no workers; no fit that was finished is lost, go on with: {way}"
+    assert str(caught.value) == f"no workers; no fit that was finished is lost, continue with: {way}"
     monkeypatch.undo()
     assert ibp.sweep(run / "campaign.yaml", run).failed == []
 

@@ -99,7 +99,7 @@ def test_an_interrupted_sampler_goes_on(
 ) -> None:
     keys = mixed(store, system="lg-gibbs-infinite", restarts=1, checkpoint=4)
     seen: list[int] = []
-    monkeypatch.setattr("ibpdist.runs.drive.SHARE", 0)  # a checkpoint whenever one is due
+    monkeypatch.setattr("ibpdist.runs.loop.SHARE", 0)  # a checkpoint whenever one is due
 
     def stop(now: Any) -> None:
         seen.extend(one.step for one in now.running)

@@ -61,7 +61,7 @@ def test_a_fit_that_is_stopped(place, monkeypatch):
     monkeypatch.setattr("ibpdist.runs.fit.resume", stopped)
     done = run_cli("resume", place / "run")
     assert done.exit_code == 130
-    assert hint(done.stderr, "go on with: ") == ["ibpdist", "resume", str(place / "run")]
+    assert hint(done.stderr, "continue with: ") == ["ibpdist", "resume", str(place / "run")]
 
 
 def test_a_campaign_that_is_stopped(place, monkeypatch):
@@ -75,10 +75,10 @@ def test_a_campaign_that_is_stopped(place, monkeypatch):
     monkeypatch.setattr("ibpdist.campaigns.run.sweep", stopped)
     done = run_cli("sweep", file, place / "run")
     assert done.exit_code == 130
-    assert hint(done.stderr, "go on with: ") == ["ibpdist", "sweep", str(file), str(place / "run")]
+    assert hint(done.stderr, "continue with: ") == ["ibpdist", "sweep", str(file), str(place / "run")]
 
 
 def test_a_lost_cluster():
     lost = DaskEngine.lost(SimpleNamespace(run=Path("a run")), "no workers")
-    way = "go on with: ibpdist resume 'a run'"
+    way = "continue with: ibpdist resume 'a run'"
     assert str(lost) == f"no workers; nothing that was saved is lost, {way}"

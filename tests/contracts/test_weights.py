@@ -86,7 +86,7 @@ def test_certain_entries(name, rule):
 @every
 def test_score(name):
     found = WEIGHTS[name].score(WeightSums(cost=np.arange(3.0)))
-    assert sum(found.values()) == (-3.0 if WEIGHTS[name].keeps else 0)
+    assert sum(found.values()) == (-3.0 if WEIGHTS[name].has_weights else 0)
 
 
 @every

@@ -122,7 +122,7 @@ def test_header_and_labels_are_found(tmp_path, text, columns, rows):
 
 
 def test_what_was_assumed_is_told(tmp_path):
-    assert any("taken as the labels of the rows" in note for note in table(tmp_path, "r,1\ns,3\n").notes)
+    assert any("using the first column as row labels" in note for note in table(tmp_path, "r,1\ns,3\n").notes)
     assert any("first line is taken as data" in note for note in table(tmp_path, "r,1\ns,3\n").notes)
     assert table(tmp_path, "a,b\n1,2\n").notes == []
 

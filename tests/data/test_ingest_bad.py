@@ -66,7 +66,7 @@ TEXT = {
         3,
         r"row 20000, column 0: 'x'.*line 20001",
     ),
-    "unknown format": ("a.xlsx", "PK", 2, r"a\.xlsx: is of no known format"),
+    "unknown format": ("a.xlsx", "PK", 2, r"a\.xlsx: unknown file format"),
     "not gzip": ("a.csv.gz", "1,2\n", 3, r"a\.csv\.gz: is damaged or cut short"),
     "not npy": ("a.npy", "1,2\n", 3, r"a\.npy: is not a readable \.npy file"),
     "empty npy": ("a.npy", "", 3, r"a\.npy: is empty"),

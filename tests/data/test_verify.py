@@ -120,7 +120,7 @@ def test_a_manifest_that_lies_is_refused(data, changes, said):
 
 
 def test_huge_metadata_are_not_read(data, monkeypatch):
-    monkeypatch.setattr("ibpdist.storage.zarrs.METADATA_LIMIT", 10)
+    monkeypatch.setattr("ibpdist.storage.zarr_groups.METADATA_LIMIT", 10)
     with pytest.raises(StorageError, match=r"zarr\.json is larger than"):
         open_dataset(data.path)
     monkeypatch.undo()

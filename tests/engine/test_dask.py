@@ -88,7 +88,7 @@ def test_row_state_in_files(cluster, tmp_path, data):
 
 
 def test_whole_fit_has_the_result_of_the_serial_engine(cluster, tmp_path, data):
-    from ibpdist.runs.drive import drive
+    from ibpdist.runs.loop import drive
 
     spec = toy_spec(data)
     one, job = toy_run(tmp_path / "one", spec)

@@ -8,8 +8,8 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.data.arrays import as_source
+from ibpdist.data.one_chunk import Whole
 from ibpdist.data.splits import held
-from ibpdist.data.whole import Whole
 from ibpdist.engine.provenance import facts, image
 from ibpdist.report.page import read
 

@@ -13,7 +13,7 @@ from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench, advance, save, survey
 from ibpdist.runs.bench import bench_of
-from ibpdist.runs.drive import Saver
+from ibpdist.runs.loop import Saver
 from ibpdist.runs.rows import describe
 from tests.support.toy import Toy, blobs, save_blobs, serial_engine, toy_run, toy_spec
 

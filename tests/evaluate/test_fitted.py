@@ -10,6 +10,7 @@ from ibpdist.catalog import systems as catalog
 from ibpdist.evaluate.fitted import predictor_of, result_of, source_of, spec_of
 from ibpdist.evaluate.synthetic import synthetic
 from ibpdist.model.observations import dictionary
+from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.predict.predict import density
 from ibpdist.runs.layout import state_of
 
@@ -55,9 +56,9 @@ def test_the_predictor_has_the_dictionary_of_the_fit_with_its_variance(result):
     assert np.isfinite(density(of).grid(np.zeros((1, 36)), np.ones((1, 36)), z)).all()
 
 
-def test_an_observation_without_normal_noise_is_refused(result, monkeypatch):
-    monkeypatch.setattr(catalog.System, "observation", "poisson")
-    with pytest.raises(UsageError, match="rows of poisson observations cannot be scored yet"):
+def test_an_observation_without_densities_of_rows_is_refused(result, monkeypatch):
+    monkeypatch.setattr(Gaussian, "has_row_density", False)
+    with pytest.raises(UsageError, match="rows of gaussian observations cannot be scored yet"):
         predictor_of(result)
 
 

@@ -17,7 +17,7 @@ from ibpdist.campaigns.verify import verify
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.engine.cluster import attached
 from ibpdist.runs.directory import RunDirectory
-from ibpdist.runs.drive import drive
+from ibpdist.runs.loop import drive
 from ibpdist.runs.result import is_complete, open_result
 from ibpdist.storage import events
 from ibpdist.storage.lock import is_held

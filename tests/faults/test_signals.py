@@ -101,7 +101,7 @@ def test_ctrl_c_reaches_the_workers_too_and_they_say_nothing(store, plain, tmp_p
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
-    assert said.splitlines() == [f"ibpdist: go on with: ibpdist resume {run}", "ibpdist: interrupted"]
+    assert said.splitlines() == [f"ibpdist: continue with: ibpdist resume {run}", "ibpdist: interrupted"]
     _, alive = psutil.wait_procs(children, timeout=SECONDS)
     assert alive == []
     assert verify(run) == []

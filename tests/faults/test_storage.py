@@ -10,9 +10,9 @@ import pytest
 
 from ibpdist.base.errors import IbpError, StorageError
 from ibpdist.campaigns.verify import verify
-from ibpdist.runs import drive as module
+from ibpdist.runs import loop as module
 from ibpdist.runs.directory import RunDirectory, is_run
-from ibpdist.runs.drive import drive
+from ibpdist.runs.loop import drive
 from ibpdist.runs.result import open_result
 from tests.support.clusters import objectives
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec

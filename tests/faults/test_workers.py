@@ -11,7 +11,7 @@ from ibpdist.base.errors import ClusterLost
 from ibpdist.campaigns.verify import verify
 from ibpdist.engine.cluster import attached, local
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.runs.drive import Saver
+from ibpdist.runs.loop import Saver
 from ibpdist.storage import events
 from tests.support.clusters import IMPATIENT, engine_on, fit_on, objectives, pids
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
@@ -160,7 +160,7 @@ def test_random_kills_all_along(tmp_path, truth):
     """Kills at times of their own; the whole fit, its result and its verification."""
     import threading
 
-    from ibpdist.runs.drive import drive
+    from ibpdist.runs.loop import drive
     from ibpdist.runs.result import open_result
 
     spec = truth[0].model_copy(update={"steps": 60})

@@ -8,7 +8,7 @@ import pytest
 
 from flows import progress
 from flows.progress import in_words, minutely, stepping, sweeping
-from ibpdist.base.progress import Running, Standing
+from ibpdist.base.progress import CampaignStatus, Running
 from ibpdist.base.timeleft import TimeLeft
 
 RUNNING = Running("lg, K = 20, restart 3", step=7, limit=50, objective=-1234.5678, active=6)
@@ -129,15 +129,15 @@ def test_a_fit_that_breaks_off_is_not_told_to_be_finished(server, monkeypatch):
 def test_a_campaign_on_a_server(server, monkeypatch):
     monkeypatch.setattr(progress, "is_served", lambda: True)
     with sweeping("night") as tell:
-        tell(Standing(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0)))
+        tell(CampaignStatus(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0)))
     ((what, key, percent, words),) = server.told
     assert (what, key, percent) == ("create", "night-progress", 25.0)
-    assert words == in_words(Standing(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0)))
+    assert words == in_words(CampaignStatus(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0)))
 
 
 def test_without_a_server_there_are_lines(server, capsys):
     with sweeping("night") as tell:
-        tell(Standing(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0)))
+        tell(CampaignStatus(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0)))
     with stepping("night", 40) as tell:
         tell(SimpleNamespace(step=1, trace={"objective": -5.0, "active": 3.0}))
     assert server.told == []
@@ -147,7 +147,7 @@ def test_without_a_server_there_are_lines(server, capsys):
 
 
 def test_a_campaign_in_words():
-    said = in_words(Standing(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0))).splitlines()
+    said = in_words(CampaignStatus(3, 12, 1, [RUNNING], TimeLeft(125.0, 500.0))).splitlines()
     assert "3 of 12 fits ended, 1 failed" in said[-1] + said[0]
     assert any(
         "lg, K = 20, restart 3: step 7 of at most 50, objective -1,234.5678, 6 active" in s for s in said

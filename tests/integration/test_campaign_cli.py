@@ -251,5 +251,5 @@ def test_interrupted_it_says_how_to_go_on(store, tmp_path):
     first.send_signal(signal.SIGINT)
     assert first.wait(60) == 130
     said = first.stderr.read()
-    assert f"ibpdist: go on with: ibpdist sweep '{file}' '{run}'" in said
+    assert f"ibpdist: continue with: ibpdist sweep '{file}' '{run}'" in said
     assert not (run / "lock").exists()

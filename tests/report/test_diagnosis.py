@@ -80,10 +80,8 @@ def test_the_closest_pairs_come_first_and_not_all() -> None:
 
 def test_a_truncation_that_is_used_up() -> None:
     assert said(used_up=True) == [used_up(5)]
-    assert used_up(12) == (
-        "all 12 features provided are in use, so there may be more: try a larger K (-K 24)"
-    )
-    assert used_up(1).startswith("the one feature provided is in use")
+    assert used_up(12) == ("all 12 available features are used, so there may be more: try a larger K (-K 24)")
+    assert used_up(1).startswith("the one available feature is used")
 
 
 def test_lists_of_features_are_cut() -> None:

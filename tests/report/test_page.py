@@ -198,7 +198,7 @@ def said(found: Page, kind: str) -> list[str]:
 def test_doubts_are_told_in_words(pages: Any) -> None:
     doubts = " ".join(said(pages["short"], "doubt"))
     assert "has not converged: it was stopped at the limit of 3 steps" in doubts
-    assert "2 of 2 features provided are in use, so there may be more" in doubts
+    assert "2 of 2 available features are used, so there may be more" in doubts
     assert "converged" in " ".join(said(pages["images"], "good"))
     assert "One start was made" in " ".join(said(pages["images"], "open"))
     assert "The 2 starts have come to the same objective." in " ".join(said(pages["labelled"], "fact"))

@@ -239,7 +239,11 @@ def test_larger_truncations_that_are_no_better_leave_no_doubt(
     held.summary = held.summary.assign({name: (dims, values) for name, values in numbers.items()})
     held.summary = held.summary.assign_coords(truncation=levels)
     found = Page(page(Facts(folder, best, held)))
-    said = {one.attributes["class"]: one.text for one in found.all("li") if "2 of 2 features" in one.text}
+    said = {
+        one.attributes["class"]: one.text
+        for one in found.all("li")
+        if "2 of 2 available features" in one.text
+    }
     assert list(said) == [kind]
     words = "but fits with up to 4 are no better" if kind == "good" else "so there may be more"
     assert words in said[kind]
@@ -368,7 +372,7 @@ def test_settings_with_as_many_features_do_not_hide_each_other(folder: Path) -> 
     assert all(a[2] < b[1] for a, b in pairwise(ends)), "each setting of each truncation has room of its own"
     (caption,) = (one.text for one in found.all("figcaption") if one.text.startswith("Active features, "))
     assert caption == "Active features, settings side by side."
-    assert any("a line, where there is one, joins the best restarts" in one.text for one in found.all("p"))
+    assert any("the line joins the best restart at each K" in one.text for one in found.all("p"))
 
 
 def test_how_a_fit_of_a_campaign_goes_on(folder: Path) -> None:

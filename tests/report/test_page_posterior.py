@@ -193,7 +193,7 @@ def test_a_fit_has_no_draws(tmp_path: Path) -> None:
 def test_all_features_provided_in_use_leave_doubt(tmp_path: Path) -> None:
     run = report_fits.drawn(tmp_path / "finite", "lg-gibbs-finite", K=3, chains=1, steps=40)
     text = " ".join(one.text for one in Page(page(read(run))).all("li"))
-    assert re.search(r"100\u00a0% of the draws use all 3 features provided", text)
+    assert re.search(r"100\u00a0% of the draws use all 3 available features", text)
     assert "One chain cannot show that it has forgotten where it began" in text
 
 

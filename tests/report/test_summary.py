@@ -76,7 +76,7 @@ def test_a_long_list_is_cut() -> None:
 @pytest.mark.parametrize(("features", "doubt"), [(3, False), (4, True)])
 def test_a_truncation_that_is_used_up_is_no_answer(features: int, doubt: bool) -> None:
     said = lines(tree([0.5] * features))
-    assert any(line.startswith("- all 4 features provided are in use") for line in said) is doubt
+    assert any(line.startswith("- all 4 available features are used") for line in said) is doubt
 
 
 def diagnosed(**marks: bool) -> xr.Dataset:

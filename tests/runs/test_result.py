@@ -11,8 +11,8 @@ import zarr
 import ibpdist as ibp
 from ibpdist.base.errors import StorageError
 from ibpdist.runs import result
-from ibpdist.runs.drive import drive
 from ibpdist.runs.layout import state_of
+from ibpdist.runs.loop import drive
 from ibpdist.runs.result import hashes, is_complete, load, open_result
 from ibpdist.storage import sealed
 from tests.support.toy import MemorySource, Toy, blobs, save_blobs, serial_engine, toy_run, toy_spec

@@ -10,7 +10,7 @@ from ibpdist.base.errors import StorageError
 from ibpdist.campaigns.verify import verify
 from ibpdist.engine.history import RunHistory
 from ibpdist.runs.directory import RunDirectory
-from ibpdist.runs.drive import drive
+from ibpdist.runs.loop import drive
 from ibpdist.storage import events
 from ibpdist.storage.events import Events
 from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec

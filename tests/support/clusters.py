@@ -8,7 +8,7 @@ import psutil
 
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.watch import Patience
-from ibpdist.runs.drive import drive
+from ibpdist.runs.loop import drive
 from ibpdist.storage import events
 from tests.support.toy import OPEN_TOY
 

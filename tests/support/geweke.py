@@ -20,7 +20,7 @@ from ibpdist.base.rules import DRAW
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.dictionary import GaussianParams
@@ -110,7 +110,7 @@ def prior_draw(joint, alg, rng):
         spread=np.full(joint.columns, joint.unit),
     )
     counts = {"on": z.sum(axis=1), "rows": np.asarray(float(n))}
-    params = ModelParams(prior, observed, ids=np.arange(k), **orphans(k), **counts)
+    params = ModelParams(prior, observed, ids=np.arange(k), **without_parents(k), **counts)
     state = RowState(ids=params.ids, z=z, w=w)
     return with_data(joint, Draw(params, state, np.zeros((n, joint.columns))), rng)
 

@@ -22,7 +22,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.model.model import Model
 from ibpdist.model.observations import gaussian
 from ibpdist.model.observations._base import RowState
@@ -79,7 +79,9 @@ class Infinite:
         )
         counts = {"on": z.sum(axis=1), "rows": np.asarray(float(self.rows))}
         ids = np.arange(features)
-        params = ModelParams(prevalences(z, mass, rng), observed, ids=ids, **orphans(features), **counts)
+        params = ModelParams(
+            prevalences(z, mass, rng), observed, ids=ids, **without_parents(features), **counts
+        )
         nothing = np.zeros(self.observed.shape)
         return with_data(self, Draw(params, RowState(ids=ids, z=z, w=w), nothing), rng)
 

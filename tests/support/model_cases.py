@@ -17,7 +17,7 @@ from ibpdist.base.structs import combine, replace
 from ibpdist.catalog.systems import SYSTEMS, build
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.starts.looks import begun
+from ibpdist.inference.starts.start_questions import begun
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian

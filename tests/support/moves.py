@@ -10,7 +10,7 @@ from scipy.special import xlogy
 from ibpdist.base.randomness import Draws
 from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums, align
 from ibpdist.inference.moves._base import Situation
-from ibpdist.inference.moves.edit import blank
+from ibpdist.inference.moves.relabel import blank
 from ibpdist.model.observations._base import RowState, RowSums
 from ibpdist.model.observations.dictionary import GaussianSums
 from tests.support.model_cases import Case, algorithm, chunked, fit, survey

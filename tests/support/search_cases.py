@@ -19,7 +19,7 @@ from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.starts.begin import beginnings
-from ibpdist.inference.starts.coarse import sums_of
+from ibpdist.inference.starts.subsample_fit import sums_of
 from tests.support.moves import planted
 
 

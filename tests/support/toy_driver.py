@@ -12,7 +12,7 @@ from pathlib import Path
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.engine.cluster import local
 from ibpdist.runs.directory import RunDirectory
-from ibpdist.runs.drive import drive
+from ibpdist.runs.loop import drive
 from tests.support.clusters import IMPATIENT, fit_on
 from tests.support.toy import serial_engine, toy_job
 

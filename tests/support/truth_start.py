@@ -28,8 +28,8 @@ from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
 from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.model.observations._base import RowState, RowSums, Survey
 from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
-from ibpdist.runs.drive import in_memory
 from ibpdist.runs.job import Job
+from ibpdist.runs.loop import in_memory
 
 Matrix = NDArray[np.float64]
 

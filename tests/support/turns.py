@@ -10,7 +10,7 @@ from ibpdist.inference.in_turn.collapsed import Collapsed, CollapsedTable
 from ibpdist.inference.in_turn.in_turn import InTurn
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
-from ibpdist.inference.missing_cells import completed
+from ibpdist.inference.missing_cells import impute
 
 TURNS = {"collapsed": Collapsed(), "uncollapsed": Uncollapsed(), "candidates": Uncollapsed(6)}
 
@@ -67,7 +67,7 @@ class DroppedFirst:
 
     def table(self, data, state, given):
         params = given.params.observation
-        x = completed(data, state.z, params.mean, params.noise, given.draws)
+        x = impute(data, state.z, params.mean, params.noise, given.draws)
         return DroppingTable(x, state.z.astype(float), state.ids, given.law, given.first)
 
 

@@ -77,7 +77,7 @@ def _of_path(path: Path, scratch: Path, options: Options) -> Table:
         return npy.open_npz(path, scratch, key=options.key, rows_in=options.rows_in)
     if suffix not in _TEXT:
         raise UsageError(
-            f"{path.name}: is of no known format: expected .npy, .npz, .csv, .tsv, .txt (text also .gz), Zarr"
+            f"{path.name}: unknown file format: expected .npy, .npz, .csv, .tsv, .txt (text also .gz), Zarr"
         )
     _refuse_unused(options, path.name, "delimiter", "header", "label_column", "covariates")
     table = csv.CsvTable(

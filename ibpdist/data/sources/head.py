@@ -106,7 +106,7 @@ def _label_column(
         return (0,)
     starts = [fields[0] for fields in body if len(fields) > 1]
     if len(starts) > 1 and not any(is_number(cell) or is_missing(cell) for cell in starts):
-        notes.append(f"{file}: the first column is words and is taken as the labels of the rows")
+        notes.append(f"{file}: using the first column as row labels (it is text)")
         if not names:
             notes.append(f"{file}: no header was found, the first line is taken as data")
         return (0,)

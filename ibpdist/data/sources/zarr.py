@@ -15,7 +15,7 @@ from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources._base import Block
 from ibpdist.data.sources.array import ArrayTable
 from ibpdist.data.sources.packed import DIMS, Packing, packing_of
-from ibpdist.storage.zarrs import refuse_large_metadata
+from ibpdist.storage.zarr_groups import refuse_large_metadata
 
 CHUNK_LIMIT = 1 << 30
 _MARKERS = ("zarr.json", ".zarray", ".zgroup")

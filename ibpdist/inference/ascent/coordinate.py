@@ -22,7 +22,7 @@ from ibpdist.base.rules import Rule
 from ibpdist.base.structs import Named, replace, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known, Trace
-from ibpdist.inference.ascent.params import OFF, ModelParams, orphans
+from ibpdist.inference.ascent.params import OFF, ModelParams, without_parents
 from ibpdist.inference.starts.begin import Begin, Random
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState, RowSums, Survey
@@ -96,7 +96,7 @@ class Coordinate:
             prior=prior.update(blank, counts, Rule.MEAN, np.random.default_rng(0)),
             observation=known(seen, np.pad(seen.mean, ((0, more), (0, 0))), scale),
             ids=np.append(ids, ids.max(initial=-1) + 1 + np.arange(more)),
-            **orphans(len(on)),
+            **without_parents(len(on)),
             on=on,
         )
 
@@ -114,7 +114,7 @@ class Coordinate:
         width = len(params.ids) if self.model.weights.has_weights else 0
         w = np.zeros((width, chunk.rows), chunk.x.dtype)
         state = RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)
-        for hot in () if self.model.draws else self.model.observation.heated(params.observation):
+        for hot in () if self.model.draws else self.model.observation.cooling_path(params.observation):
             state, _ = self.local(chunk, state, replace(params, observation=hot), draws)
         return state
 
@@ -129,7 +129,7 @@ class Coordinate:
             return old
         chance, dtype = params.on / max(float(params.rows), 1.0), chunk.x.dtype
         log_odds = model.prior.log_odds(params.prior)
-        hot = list(model.observation.heated(params.observation))
+        hot = list(model.observation.cooling_path(params.observation))
         best, level = old.z, worth(chunk, params.observation, log_odds, old.z)
         for z, path in (
             (np.repeat(chance[:, None], chunk.rows, axis=1), hot),
@@ -156,7 +156,7 @@ class Coordinate:
     ) -> tuple[RowState, ModelSums]:
         model, state = self.model, align(local, params)
         log_odds, heat = model.prior.log_odds(params.prior), self.heat(draws.step)
-        seen = params.observation if heat == 1 else model.observation.hotter(params.observation, heat)
+        seen = params.observation if heat == 1 else model.observation.tempered(params.observation, heat)
         state, entries, observed = model.observation.sweep(
             chunk, seen, log_odds, model.weights, model.rules, state, draws, self.inner
         )
@@ -188,7 +188,7 @@ class Coordinate:
         priors like.
         """
         model, entries = self.model, sums.entries
-        free = None if model.draws else model.observation.freedom(params.observation)
+        free = None if model.draws else model.observation.length_prior(params.observation)
         if free is None:
             return params, sums
         return self._stretched(params, sums, model.weights.stretch(entries.on, entries.second, free))

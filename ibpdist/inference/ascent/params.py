@@ -30,6 +30,6 @@ class ModelParams:
     rows: Array = dims()
 
 
-def orphans(features: int) -> dict[str, Array]:
+def without_parents(features: int) -> dict[str, Array]:
     """`parents` and `flip` of features that begin switched off."""
     return {"parents": np.full((2, features), OFF), "flip": np.zeros(features, dtype=bool)}

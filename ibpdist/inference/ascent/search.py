@@ -17,10 +17,10 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Array, Named, dims, replace, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known, Parallel, Trace
-from ibpdist.inference.ascent.agenda import Agenda, Step
 from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.move_schedule import MoveSchedule, Step
 from ibpdist.inference.ascent.params import ModelParams
-from ibpdist.inference.ascent.stand import Order, begun
+from ibpdist.inference.ascent.search_progress import Order, begun
 from ibpdist.model.observations._base import RowState, Survey
 
 
@@ -66,7 +66,7 @@ class Search:
     """A parallel fit and the agenda of its moves."""
 
     fit: Coordinate
-    agenda: Agenda
+    agenda: MoveSchedule
 
     def survey(self, chunk: Chunk) -> Survey:
         return self.fit.survey(chunk)

@@ -27,7 +27,7 @@ from ibpdist.base.structs import Named, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known, Trace
 from ibpdist.inference.ascent.coordinate import BEYOND_THE_REPORT, Coordinate, ModelSums
-from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.inference.gibbs.anchors import (
     NOBODY,
     AnchoredParams,
@@ -134,7 +134,7 @@ class Anchored:
         scale = float(seen.scale[0]) if features else float(seen.unit if setting == "one" else setting)
         seen = dictionary.known(seen, seen.mean, np.full(features, scale))
         return AnchoredParams(
-            now=replace(now, observation=seen, **orphans(features)),
+            now=replace(now, observation=seen, **without_parents(features)),
             phase=np.asarray(int(Phase.COUNT)),
             fresh=np.asarray(int(np.max(now.ids, initial=-1)) + 1),
             scale=np.asarray(scale),
@@ -176,7 +176,7 @@ class Anchored:
         state, entries, seen = model.observation.sweep(
             chunk, now.observation, odds, model.weights, model.rules, state, draws, self.inner
         )
-        whole = self.observation.completed(chunk, now.observation, model.weights, state, draws)
+        whole = self.observation.impute(chunk, now.observation, model.weights, state, draws)
         xors = xor_sums(whole, state.z, params.pairs, now.observation.group)
         return state, FlipSums(ModelSums(entries=entries, observation=seen), xors)
 
@@ -225,7 +225,7 @@ class Anchored:
         seen = np.ones(left.shape, np.bool_) if chunk.observed is None else chunk.observed
         squares = np.where(seen, left, 0).astype(np.float64) ** 2 / noise
         likelihood = -0.5 * (squares.sum() + (seen * (LOG_2PI + np.log(noise))).sum())
-        cost = (state.z * self.model.weights.surprise(state.w)).sum() if state.w.size else 0.0
+        cost = (state.z * self.model.weights.neg_log_prior(state.w)).sum() if state.w.size else 0.0
         return float(likelihood), float(cost)
 
     def update(
@@ -254,7 +254,7 @@ class Anchored:
             prior=self.model.prior.update(blank, counts, self.model.rules.prior, draws.generator("prior")),
             observation=dictionary.known(now.observation, mean, scale),
             ids=np.append(now.ids[keep], params.fresh + np.arange(born))[mixed],
-            **orphans(features),
+            **without_parents(features),
             on=counts.on,
             rows=counts.rows,
         )
@@ -295,7 +295,7 @@ class Anchored:
         told, taken = recombined(told, sums.xors, params.pairs, now.observation, 0.0, rng)
         if not taken.any():
             return now, model
-        new, none = k[taken], orphans(len(now.ids))
+        new, none = k[taken], without_parents(len(now.ids))
         ids, parents = now.ids.copy(), none["parents"]
         ids[new], parents[:, new] = params.fresh + np.flatnonzero(taken), now.ids[[k[taken], other[taken]]]
         entries = replace(model.entries, on=told.on, second=told.on)

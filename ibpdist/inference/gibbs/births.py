@@ -116,7 +116,7 @@ def _row(
     normals = draws.normal("singletons", chunk.start + place, 1, (marks.size + 1) * rest.size)
     new = drawn(marks, rest, seen, law, normals.reshape(marks.size + 1, rest.size))
     gain = _misfit(old, rest, seen, law) - _misfit(new, rest, seen, law)
-    cost = law.weights.surprise(new.marks).sum() - law.weights.surprise(old.marks).sum()
+    cost = law.weights.neg_log_prior(new.marks).sum() - law.weights.neg_log_prior(old.marks).sum()
     return Turned(place, own, new, gain, float(cost))
 
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
+from ibpdist.inference.in_turn.growable_tables import GrowableTables
 from ibpdist.inference.in_turn.in_turn import Given
-from ibpdist.inference.in_turn.slots import Slotted
-from ibpdist.inference.missing_cells import completed
+from ibpdist.inference.missing_cells import impute
 from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.collapsed import Scratch, Tables, renew, sweep_rows
 from ibpdist.model.observations._base import RowState
@@ -39,11 +39,11 @@ class Collapsed:
 
     def table(self, data: Chunk, state: RowState, given: Given) -> CollapsedTable:
         params = given.params.observation
-        x = completed(data, state.z, params.mean, params.noise, given.draws)
+        x = impute(data, state.z, params.mean, params.noise, given.draws)
         return CollapsedTable(x, state.z.astype(np.float64), state.ids, given.law, given.first)
 
 
-class CollapsedTable(Slotted):
+class CollapsedTable(GrowableTables):
     """Rows x (row, column) in float64, and the running tables of kernels/collapsed.py."""
 
     axes: ClassVar = {

@@ -28,7 +28,7 @@ from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Trace
 from ibpdist.inference.ascent.params import ModelParams
-from ibpdist.inference.gibbs.settled import (
+from ibpdist.inference.gibbs.global_draws import (
     bare,
     by_groups,
     gaussian_of,
@@ -90,7 +90,7 @@ class Table(Protocol):
         ...
 
 
-class Turn(Protocol):
+class RowKernel(Protocol):
     """A frozen dataclass: how a row is drawn given the others."""
 
     def check(self, observation: Gaussian) -> None:
@@ -135,7 +135,7 @@ class InTurn:
     `tries`: pairs of features that a sweep tries to tell anew."""
 
     model: Model
-    turn: Turn
+    turn: RowKernel
     features: int = 1
     begin: Begin = field(default_factory=Coins)
     tries: int = 1

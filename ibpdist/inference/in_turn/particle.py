@@ -26,10 +26,10 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Trace
-from ibpdist.inference.gibbs.settled import bare, by_groups, gaussian_of, scaled, settled
+from ibpdist.inference.gibbs.global_draws import bare, by_groups, gaussian_of, scaled, settled
+from ibpdist.inference.in_turn.growable_tables import SPARE, widened
 from ibpdist.inference.in_turn.in_turn import EACH_STEP
 from ibpdist.inference.in_turn.sequential import Chain
-from ibpdist.inference.in_turn.slots import SPARE, widened
 from ibpdist.kernels.particle import Tables, meet
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Survey

@@ -16,7 +16,7 @@ from ibpdist.inference.ascent.coordinate import align
 from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.in_turn.sequential import Chain
-from ibpdist.inference.starts.looks import begun
+from ibpdist.inference.starts.start_questions import begun
 from ibpdist.inference.stopping import Converged, Snapshot
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState, Survey

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
+from ibpdist.inference.in_turn.growable_tables import GrowableTables
 from ibpdist.inference.in_turn.in_turn import Given
-from ibpdist.inference.in_turn.slots import Slotted
-from ibpdist.inference.missing_cells import completed
+from ibpdist.inference.missing_cells import impute
 from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.uncollapsed import Facts, Scratch, Tables, sweep_rows
 from ibpdist.model.observations._base import RowState
@@ -51,7 +51,7 @@ class Uncollapsed:
         return UncollapsedTable(facts, state, given.params.observation.mean, given.law, given.first)
 
 
-class UncollapsedTable(Slotted):
+class UncollapsedTable(GrowableTables):
     """The running tables of kernels/uncollapsed.py."""
 
     axes: ClassVar = {"mean": (0,), "square": (0,), "on": (0,), "z": (1,), "ids": (0,)}
@@ -75,7 +75,7 @@ class UncollapsedTable(Slotted):
         return int(sweep_rows(self.facts, logits, births, self.law, self.tables, self.scratch, first))
 
     def whole(self, data: Chunk, z: Float, noise: Float, draws: Draws) -> tuple[Float, Float]:
-        x = completed(data, z, self.tables.mean[: len(z)], noise, draws)
+        x = impute(data, z, self.tables.mean[: len(z)], noise, draws)
         return x, z @ x
 
     def grow(self) -> None:

@@ -16,7 +16,7 @@ from scipy.special import xlogy
 
 from ibpdist.inference.ascent.coordinate import ModelSums
 from ibpdist.inference.ascent.params import ModelParams
-from ibpdist.inference.moves.edit import Edit, Outcome, evaluate
+from ibpdist.inference.moves.relabel import Edit, Outcome, evaluate
 from ibpdist.model.model import Model
 
 Float = NDArray[np.float64]

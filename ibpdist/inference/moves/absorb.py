@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ibpdist.inference.ascent.params import OFF
 from ibpdist.inference.moves._base import Proposal, Situation
-from ibpdist.inference.moves.edit import Edit, rows_seen, table
 from ibpdist.inference.moves.rebase import oriented
+from ibpdist.inference.moves.relabel import Edit, rows_seen, table
 from ibpdist.inference.moves.reorient import constant_at
 
 Float = NDArray[np.float64]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
 from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.inference.moves._base import LEAST_GAIN, Proposal, Situation, exact
-from ibpdist.inference.moves.edit import Edit, Outcome, evaluate
+from ibpdist.inference.moves.relabel import Edit, Outcome, evaluate
 from ibpdist.model.model import Model
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations.rotation import Family

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ibpdist.inference.ascent.params import OFF
 from ibpdist.inference.moves import reorient
 from ibpdist.inference.moves._base import Proposal, Situation, pattern_cost
-from ibpdist.inference.moves.edit import Edit, combination, evaluate, rows_seen, table
+from ibpdist.inference.moves.relabel import Edit, combination, evaluate, rows_seen, table
 from ibpdist.inference.moves.reorient import RARE, constant_at
 
 Float = NDArray[np.float64]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ibpdist.inference.ascent.coordinate import ACTIVE
 from ibpdist.inference.ascent.params import OFF
-from ibpdist.inference.moves import flips
+from ibpdist.inference.moves import complement
 from ibpdist.inference.moves._base import LEAST_GAIN, Proposal, Situation, exact
-from ibpdist.inference.moves.edit import Edit, Outcome, sums_after
+from ibpdist.inference.moves.relabel import Edit, Outcome, sums_after
 from ibpdist.inference.starts.flips import descend, first_guess
 
 Float = NDArray[np.float64]
@@ -136,7 +136,7 @@ def constant_at(situation: Situation) -> int:
     return place if rows - on[place] < max(ACTIVE, RARE * rows) else OFF
 
 
-def regression(situation: Situation, places: Index) -> flips.Intercept:
+def regression(situation: Situation, places: Index) -> complement.Intercept:
     """Coefficients of a regression of x on the features at `places` and 1, columns in units of their noise.
 
     Columns with different noise share the covariance of the middle one.
@@ -153,7 +153,7 @@ def regression(situation: Situation, places: Index) -> flips.Intercept:
         found = covariance @ (sums.observation.cross[:, columns] / np.sqrt(observed.noise[columns]))
         second[g] = found @ found.T
     on, rows = sums.entries.on[:-1], float(sums.observation.rows)
-    return flips.Intercept(
+    return complement.Intercept(
         second=second,
         spread=spread,
         columns=np.bincount(observed.group).astype(np.float64),

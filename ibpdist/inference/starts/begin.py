@@ -13,8 +13,8 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
-from ibpdist.inference.ascent.params import ModelParams, orphans
-from ibpdist.inference.starts import looks
+from ibpdist.inference.ascent.params import ModelParams, without_parents
+from ibpdist.inference.starts import start_questions
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Survey
 from ibpdist.model.priors._base import PriorSums
@@ -64,10 +64,10 @@ class Rows:
     name: ClassVar[str] = "rows"
 
     def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
-        return None if known else looks.sample(survey, SPARE * features)
+        return None if known else start_questions.sample(survey, SPARE * features)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return looks.answer(chunk, question, draws)
+        return start_questions.answer(chunk, question, draws)
 
     def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
         found, rng = known[0][1].rows, draws.generator("rows")
@@ -82,12 +82,14 @@ class TruncatedSVD:
     name: ClassVar[str] = "svd"
 
     def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
-        if survey.cells.size > looks.WIDE:
-            raise UsageError(f"start: svd takes at most {looks.WIDE} columns; use spectral or random")
-        return None if known else looks.covariance(survey)
+        if survey.cells.size > start_questions.WIDE:
+            raise UsageError(
+                f"start: svd takes at most {start_questions.WIDE} columns; use spectral or random"
+            )
+        return None if known else start_questions.covariance(survey)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return looks.answer(chunk, question, draws)
+        return start_questions.answer(chunk, question, draws)
 
     def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
         values, vectors = np.linalg.eigh(known[0][1].product / max(float(survey.rows) - 1, 1.0))
@@ -121,7 +123,7 @@ def beginnings(
     return {
         "prior": model.prior.update(model.prior.resized(prior, features), counts, model.rules.prior, rng),
         "ids": np.arange(features),
-        **orphans(features),
+        **without_parents(features),
         "on": on,
         "rows": survey.rows,
     }

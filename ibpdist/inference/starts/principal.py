@@ -18,7 +18,7 @@ from ibpdist.inference._base import Known
 from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.inference.starts.begin import beginnings
 from ibpdist.inference.starts.factors import leading, loadings, most
-from ibpdist.inference.starts.looks import CovarianceQuestion, answer
+from ibpdist.inference.starts.start_questions import CovarianceQuestion, answer
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Survey
 

@@ -23,10 +23,10 @@ from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
 from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.inference.starts.begin import beginnings
-from ibpdist.inference.starts.coarse import Coarse
-from ibpdist.inference.starts.looks import WIDE, CovarianceQuestion, SampleQuestion, answer, mean
 from ibpdist.inference.starts.rank import Spectrum, leading_spectrum
 from ibpdist.inference.starts.sources import candidates
+from ibpdist.inference.starts.start_questions import WIDE, CovarianceQuestion, SampleQuestion, answer, mean
+from ibpdist.inference.starts.subsample_fit import SubsampleFit
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Survey
 
@@ -70,7 +70,7 @@ class Spectral:
         x = found.rows + offset
         rng, size = draws.generator("spectral"), len(question.signal)
         y = (x[:, :size] / np.sqrt(question.signal)).T
-        coarse = Coarse(model, features, x, rng)
+        coarse = SubsampleFit(model, features, x, rng)
         room = size if question.capped else size + 1
         columns = [found.z for found in candidates(y, question.noise / question.signal, rng, room)]
         fits = [coarse.fit(z) for z in columns or [np.zeros((0, len(x)))]]

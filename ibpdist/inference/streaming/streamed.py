@@ -17,7 +17,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import combine, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Local, Parallel, Params, Trace
-from ibpdist.inference.starts.looks import begun
+from ibpdist.inference.starts.start_questions import begun
 
 
 @struct

@@ -59,6 +59,8 @@ class Observation(Protocol):
     """A frozen dataclass of settings; owns the loop over features."""
 
     name: ClassVar[str]
+    has_row_density: ClassVar[bool]
+    """Whether hidden cells of new rows have a density, which scores need."""
     dense: ClassVar[bool]
     """Whether every row must have every feature."""
     rules: ClassVar[frozenset[Rule]]
@@ -100,15 +102,15 @@ class Observation(Protocol):
         """Initial parameters with a dictionary (feature, column) and the noise (column) that it leaves."""
         ...
 
-    def heated(self, params: Any) -> Iterator[Any]:
+    def cooling_path(self, params: Any) -> Iterator[Any]:
         """The same with falling noise, down to its own; none for parameters that were never fitted."""
         ...
 
-    def hotter(self, params: Any, heat: float) -> Any:
+    def tempered(self, params: Any, heat: float) -> Any:
         """The same with its variances so many times as large."""
         ...
 
-    def freedom(self, params: Any) -> Evidence | None:
+    def length_prior(self, params: Any) -> Evidence | None:
         """How long a feature may be: its dictionary times c and its weights divided by c explain the
         same, and this is what its prior says of c^2 (as of a sum of squares). None: the length is given."""
         ...

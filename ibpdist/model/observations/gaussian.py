@@ -3,7 +3,6 @@
 Learned variances have a weak prior worth PSEUDO cells of variance v0: log v has the density
 -(PSEUDO/2) (log v + v0 / v) + const, a scaled inverse chi-squared for v. It keeps them away from
 zero when K is large or a column is constant (linear-gaussian.md 1). Fits take the mode of log v.
-
 A noise for each column has PSEUDO cells worth WEAK of the column's variance, which is the prior
 Gamma(1, 0.1) on 1 / psi of standardised columns (factors.md 4): with K near the number of rows the
 objective would run off without it. A scale for each feature (automatic relevance) has PSEUDO
@@ -75,6 +74,7 @@ class Gaussian:
         object.__setattr__(self, "family", Family(self.family))
 
     name: ClassVar[str] = "gaussian"
+    has_row_density: ClassVar[bool] = True
     dense: ClassVar[bool] = False
     passes: ClassVar[type[Pass]] = Pass
     by_rows: ClassVar[bool] = True
@@ -190,12 +190,12 @@ class Gaussian:
             scale=scale if isinstance(self.scale, str) else params.scale,
         )
 
-    def heated(self, params: GaussianParams) -> Iterator[GaussianParams]:
+    def cooling_path(self, params: GaussianParams) -> Iterator[GaussianParams]:
         """Noise times 64, 32, .. 1; a dictionary without a spectrum was never fitted."""
         for heat in HEATS if params.spectrum.any() else ():
             yield replace(params, noise=heat * params.noise)
 
-    def hotter(self, params: GaussianParams, heat: float) -> GaussianParams:
+    def tempered(self, params: GaussianParams, heat: float) -> GaussianParams:
         """Noise and scale so many times as large."""
         return replace(params, noise=heat * params.noise, scale=heat * params.scale)
 
@@ -215,7 +215,7 @@ class Gaussian:
         }
         return (ScatteredParams, facts | {"ahead": none}) if by_rows else (GaussianParams, facts)
 
-    def freedom(self, params: GaussianParams) -> Evidence | None:
+    def length_prior(self, params: GaussianParams) -> Evidence | None:
         """Scales of their own follow the length of features, and their prior has a say in it."""
         if self.scale != "feature":
             return None
@@ -262,7 +262,7 @@ class Gaussian:
         made = globals_of(params, chunk.x.dtype)
         return self.passes.of(chunk, made, log_odds, weights, rules, state, draws, inner).run(state.ids)
 
-    def completed(
+    def impute(
         self, chunk: Chunk, params: GaussianParams, weights: Weights, state: RowState, draws: Draws
     ) -> Chunk:
         """The chunk as the sums of its draws have it: with the cells that were drawn, if any were."""

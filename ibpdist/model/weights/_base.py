@@ -62,7 +62,7 @@ class Weights(Protocol):
         """Variance of y where z is on with this chance; of weights with mean zero that is E z w^2."""
         ...
 
-    def surprise(self, w: Matrix) -> Matrix:
+    def neg_log_prior(self, w: Matrix) -> Matrix:
         """-log p(w), of the shape of w."""
         ...
 

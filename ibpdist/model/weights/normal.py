@@ -55,7 +55,7 @@ class Normal:
     def variance(self, chance: Matrix) -> Matrix:
         return chance
 
-    def surprise(self, w: Matrix) -> Matrix:
+    def neg_log_prior(self, w: Matrix) -> Matrix:
         return np.asarray(0.5 * (w * w + respond.LOG_2PI))
 
     def score(self, sums: WeightSums) -> dict[str, float]:

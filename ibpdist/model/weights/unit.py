@@ -44,7 +44,7 @@ class Unit:
     def variance(self, chance: Matrix) -> Matrix:
         return np.asarray(chance * (1 - chance))
 
-    def surprise(self, w: Matrix) -> Matrix:
+    def neg_log_prior(self, w: Matrix) -> Matrix:
         return np.zeros_like(w)
 
     def score(self, sums: WeightSums) -> dict[str, float]:

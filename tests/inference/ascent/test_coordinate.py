@@ -13,7 +13,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import ACTIVE, Coordinate, align, by_prevalence
-from ibpdist.inference.ascent.params import OFF, orphans
+from ibpdist.inference.ascent.params import OFF, without_parents
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations._base import RowState
 from tests.support.model_cases import (
@@ -225,7 +225,7 @@ def test_update_on_empty_sums_is_the_prior(prior, family):
 
 def named(ids, **origin):
     """What `align` reads of parameters."""
-    return SimpleNamespace(ids=np.array(ids, int), **(orphans(len(ids)) | origin))
+    return SimpleNamespace(ids=np.array(ids, int), **(without_parents(len(ids)) | origin))
 
 
 @BOTH

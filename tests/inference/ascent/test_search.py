@@ -16,8 +16,8 @@ from ibpdist.data._base import Chunk
 from ibpdist.engine.serial import Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.inference.ascent.search import Nothing, Search
-from ibpdist.inference.ascent.stand import Order, Phase
-from ibpdist.inference.starts.coarse import sums_of
+from ibpdist.inference.ascent.search_progress import Order, Phase
+from ibpdist.inference.starts.subsample_fit import sums_of
 from ibpdist.inference.stopping import Rising, tolerance
 from ibpdist.inference.streaming.streamed import Streamed, stream
 from ibpdist.model.observations._base import RowState

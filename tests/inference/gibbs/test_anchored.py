@@ -168,7 +168,7 @@ def test_newborns_begin_with_their_owner():
 
 def log_joint(params, states, chunks, weights):
     """Every term from scratch, over the rows as they are (priors.md 11)."""
-    now, keeps = params.now, WEIGHTS[weights].keeps
+    now, keeps = params.now, WEIGHTS[weights].has_weights
     held = [joined(s.now, params, c.start, keeps) for s, c in zip(states, chunks, strict=True)]
     z = np.concatenate([s.z for s in held], axis=1).astype(float)
     w = np.concatenate([s.w for s in held], axis=1).astype(float) if keeps else np.ones_like(z)

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, norm, poisson
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.inference.gibbs import births
 from ibpdist.inference.gibbs.births import (
     Block,
@@ -178,7 +178,12 @@ def chunked(seed=0, rows=40, features=3, weights=Unit(), observed=None):  # noqa
     seen = replace(seen, noise=NOISE)
     prior = Buffet().init(features, rows)
     now = ModelParams(
-        prior, seen, ids=np.arange(features), **orphans(features), on=z.sum(axis=1), rows=np.asarray(rows)
+        prior,
+        seen,
+        ids=np.arange(features),
+        **without_parents(features),
+        on=z.sum(axis=1),
+        rows=np.asarray(rows),
     )
     return chunk, RowState(now.ids, z, w), now
 
@@ -207,11 +212,11 @@ def test_gains_are_those_of_the_rows(weights, masked):
     assert sum(c.likelihood for c in found) == pytest.approx(gained, abs=1e-8)
     dead = list(itertools.chain.from_iterable((k, c.place) for c in found for k in c.died))
     old = (
-        sum(weights.surprise(state.w[k, place]) for k, place in zip(dead[::2], dead[1::2], strict=True))
+        sum(weights.neg_log_prior(state.w[k, place]) for k, place in zip(dead[::2], dead[1::2], strict=True))
         if (weights.has_weights)
         else 0.0
     )
-    new = sum(weights.surprise(c.born.marks).sum() for c in found)
+    new = sum(weights.neg_log_prior(c.born.marks).sum() for c in found)
     assert cost == pytest.approx(new - old, abs=1e-10)
 
 

@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from ibpdist.base.structs import combine, replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.settled import bare, gaussian_sums
+from ibpdist.inference.gibbs.global_draws import bare, gaussian_sums
 from ibpdist.inference.gibbs.xor import Told, columns_of, pairs_of, recombined, xor_sums
 from ibpdist.inference.in_turn import in_turn
 from ibpdist.model.observations import gaussian

@@ -8,7 +8,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
 from ibpdist.base.structs import arrays_of
 from ibpdist.data.arrays import ArrayData
-from ibpdist.data.whole import Whole
+from ibpdist.data.one_chunk import Whole
 from ibpdist.engine.members import ChainEngine
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps

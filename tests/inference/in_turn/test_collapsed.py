@@ -6,11 +6,11 @@ import pytest
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.settled import bare, resized
+from ibpdist.inference.gibbs.global_draws import bare, resized
 from ibpdist.inference.in_turn.collapsed import Collapsed, CollapsedTable
+from ibpdist.inference.in_turn.growable_tables import SPARE
 from ibpdist.inference.in_turn.in_turn import Given
-from ibpdist.inference.in_turn.slots import SPARE
-from ibpdist.inference.missing_cells import completed
+from ibpdist.inference.missing_cells import impute
 from ibpdist.kernels.buffet import Law
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
@@ -30,7 +30,7 @@ def parts(masked=True, rows=30):
 
 
 def guessed(chunk, z, params, draws):
-    return completed(chunk, z, params.mean, params.noise, draws)
+    return impute(chunk, z, params.mean, params.noise, draws)
 
 
 def test_complete_rows_are_what_they_are():

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ibpdist.inference.moves import absorb, birth, delete, order, rebase, reorient
+from ibpdist.inference.moves import absorb, birth, delete, rebase, reorient, trial_delete
 from ibpdist.inference.moves._base import LEAST_GAIN, Proposal, Residuals, exact, pattern_cost
-from ibpdist.inference.moves.edit import Edit
+from ibpdist.inference.moves.relabel import Edit
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, masked, planted, settled
 
@@ -68,7 +68,7 @@ def test_what_can_be_turned():
     assert fitted(Case(missing="rows"), full, seen, steps=2).situation.turnable
 
 
-@pytest.mark.parametrize("move", [absorb, delete, order, rebase, reorient])
+@pytest.mark.parametrize("move", [absorb, delete, trial_delete, rebase, reorient])
 @pytest.mark.parametrize("what", ["no rows", "zeros", "ones", "one row"])
 @pytest.mark.parametrize("prior", ["finite", "sticks"])
 def test_odd_data_are_no_trouble(move, what, prior):

@@ -8,7 +8,7 @@ import pytest
 from ibpdist.base.structs import arrays_of, replace
 from ibpdist.inference.moves import delete
 from ibpdist.inference.moves._base import LEAST_GAIN
-from ibpdist.inference.moves.edit import Edit
+from ibpdist.inference.moves.relabel import Edit
 from ibpdist.model.observations import dictionary
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, masked, planted, settled

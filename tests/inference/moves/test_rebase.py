@@ -7,7 +7,7 @@ import pytest
 
 from ibpdist.inference.ascent.params import OFF
 from ibpdist.inference.moves import rebase, reorient
-from ibpdist.inference.moves.edit import Edit
+from ibpdist.inference.moves.relabel import Edit
 from tests.support.model_cases import Case
 from tests.support.moves import fitted, masked, planted, run, settled
 

@@ -7,7 +7,7 @@ import pytest
 
 from ibpdist.inference.moves import reorient
 from ibpdist.inference.moves._base import LEAST_GAIN
-from ibpdist.inference.moves.edit import blank, sums_after
+from ibpdist.inference.moves.relabel import blank, sums_after
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations.rotation import Family
 from tests.support.model_cases import Case

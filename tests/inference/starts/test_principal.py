@@ -9,8 +9,8 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import combine
 from ibpdist.catalog import systems as catalog
 from ibpdist.inference.starts import principal
-from ibpdist.inference.starts.looks import begun
 from ibpdist.inference.starts.principal import Principal
+from ibpdist.inference.starts.start_questions import begun
 from tests.support.model_cases import Case, algorithm, chunked, fit, survey
 
 

@@ -16,8 +16,8 @@ from ibpdist.base.rules import MEAN
 from ibpdist.base.structs import arrays_of, combine
 from ibpdist.catalog.systems import build
 from ibpdist.inference.starts import spectral
-from ibpdist.inference.starts.looks import WIDE, CovarianceQuestion, SampleQuestion
 from ibpdist.inference.starts.spectral import PROBES, SPARE, Covariance, Spectral, space, spread
+from ibpdist.inference.starts.start_questions import WIDE, CovarianceQuestion, SampleQuestion
 from ibpdist.inference.stopping import Rising, tolerance
 from ibpdist.model.model import Model
 from ibpdist.model.observations.gaussian import Gaussian

@@ -116,4 +116,4 @@ def test_unused_features_take_the_length_of_their_prior():
 
 def test_surprise_is_what_a_draw_costs():
     w = np.random.default_rng(2).normal(size=(2, 5)) * 3
-    np.testing.assert_allclose(Normal().surprise(w), -norm.logpdf(w), rtol=1e-12)
+    np.testing.assert_allclose(Normal().neg_log_prior(w), -norm.logpdf(w), rtol=1e-12)

@@ -16,7 +16,7 @@ def test_y_is_z():
 
 
 def test_rows_keep_no_weights():
-    assert not Unit().keeps
+    assert not Unit().has_weights
     x, _ = problem()
     alg = algorithm(Case())
     _, (state,), _ = begin(alg, chunked(x))
@@ -50,4 +50,4 @@ def test_weights_of_one_have_no_other_length():
 
 
 def test_a_weight_of_one_is_no_surprise():
-    np.testing.assert_array_equal(Unit().surprise(np.ones((2, 3))), np.zeros((2, 3)))
+    np.testing.assert_array_equal(Unit().neg_log_prior(np.ones((2, 3))), np.zeros((2, 3)))

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from ibpdist.report.html.sections import (
     campaign,
+    cooccurrence,
     cost,
     features,
     posterior,
     rows,
     run,
     stability,
-    sure,
-    together,
     trace,
+    uncertainty,
 )
 from ibpdist.report.html.sections._base import Section
 
 SECTIONS: tuple[Section, ...] = (
-    sure.SECTION,
+    uncertainty.SECTION,
     posterior.NUMBER,
     features.CARDS,
     features.FREQUENCIES,
     stability.SECTION,
-    together.SECTION,
+    cooccurrence.SECTION,
     rows.SECTION,
     campaign.SECTION,
     posterior.AGREEMENT,

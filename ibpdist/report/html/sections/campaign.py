@@ -33,7 +33,7 @@ def body(facts: Facts) -> Html | None:
     if facts.summary is None:
         return None
     charts = [_chart(facts, *measure) for measure in MEASURES if facts.has(f"summary/{measure[0]}")]
-    best = "A point is a fit; a line, where there is one, joins the best restarts, for time the quickest."
+    best = "Each point is one fit; the line joins the best restart at each K (for time, the quickest)."
     said = [best, _cut(facts), _mixed(facts), _apart(facts)]
     lead = tag("p", "Against the truncation K. ", said, class_="lead")
     tables = fits.best_of_each(facts), fits.grid(facts), fits.every(facts)

@@ -176,4 +176,4 @@ def _number(facts: Facts, variable: str, k: int) -> Number | None:
 
 
 CARDS = Section("features", "The features", cards)
-FREQUENCIES = Section("prevalence", "How frequent they are", frequencies)
+FREQUENCIES = Section("prevalence", "How common each feature is", frequencies)

@@ -20,9 +20,8 @@ def body(facts: Facts) -> Html | None:
     weighted = facts.has("rows/w")
     lines = [[name(facts, k), _list(facts, k, seen.best[k], labels)] for k in facts.shown]
     caption = (
-        "Rows that have much of a feature and little else, best first: by the sum of squares that it "
-        "explains of the row times its part of what all features explain. In per cent: this part"
-        + ("; × its weight in the row." if weighted else ".")
+        "Rows dominated by each feature, the most typical first; % is its share of what all features "
+        "explain in that row" + ("; × its weight in the row." if weighted else ".")
     )
     return table(caption, ["feature", "rows"], lines, class_="rows")
 
@@ -41,4 +40,4 @@ def _row(facts: Facts, k: int, one: Best, labels: Values | None) -> Child:
     return [said, " ", tag("small", share, weight)]
 
 
-SECTION = Section("rows", "Whose rows they are", body)
+SECTION = Section("rows", "Most typical rows of each feature", body)

@@ -1,4 +1,4 @@
-"""What was run: the system, the data, the settings, the versions, and the hashes that stand for them."""
+"""Settings and versions: the system, the data, the settings, and the hashes that stand for them."""
 
 from __future__ import annotations
 
@@ -112,4 +112,4 @@ def _library(record: Mapping[str, str]) -> str:
     )
 
 
-SECTION = Section("run", "What was run", body)
+SECTION = Section("run", "Settings and versions", body)

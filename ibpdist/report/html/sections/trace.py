@@ -1,4 +1,4 @@
-"""How the fit got there: the objective and the number of features step by step, and the moves."""
+"""How the fit progressed: the objective and the number of features step by step, and the moves."""
 
 from __future__ import annotations
 
@@ -126,4 +126,4 @@ def _term(facts: Facts, name: str, step: int, chain: dict[str, int]) -> Html:
     return facts.one(f"trace/{name}", step=step, **chain).html(NATS, unit=False)
 
 
-SECTION = Section("trace", "How the fit got there", body)
+SECTION = Section("trace", "How the fit progressed", body)

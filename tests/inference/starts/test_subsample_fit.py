@@ -10,7 +10,7 @@ from ibpdist.base.rules import HARD, MEAN
 from ibpdist.base.structs import arrays_of
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.starts.coarse import MORE, PASSES, Coarse, sums_of
+from ibpdist.inference.starts.subsample_fit import MORE, PASSES, SubsampleFit, sums_of
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
@@ -32,7 +32,7 @@ EVERY = pytest.mark.parametrize("name", MODELS)
 
 
 def coarse(name, x, features=6):
-    return Coarse(MODELS[name], features, x, np.random.default_rng(0))
+    return SubsampleFit(MODELS[name], features, x, np.random.default_rng(0))
 
 
 def soft(z):

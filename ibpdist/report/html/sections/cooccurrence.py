@@ -43,4 +43,4 @@ def _cell(facts: Facts, seen: Seen, k: int, j: int) -> Html:
     return tag("span", number.html(WHOLE_PERCENT, unit=False), class_="cell", style=deep)
 
 
-SECTION = Section("together", "Which occur together", body)
+SECTION = Section("together", "Features that occur together", body)

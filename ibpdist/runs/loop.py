@@ -14,7 +14,7 @@ from ibpdist.base.progress import before as before_of
 from ibpdist.engine._base import SAVE, Engine
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.inference._base import Params, Steps
-from ibpdist.inference.stopping import Rule, Snapshot, Stop, until
+from ibpdist.inference.stopping import Snapshot, Stop, StopRule, until
 from ibpdist.runs import result
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
@@ -37,7 +37,7 @@ class Work(Protocol):
         """Steps from one checkpoint to the next."""
         ...
 
-    def rules(self) -> list[Rule]: ...
+    def rules(self) -> list[StopRule]: ...
 
 
 class Keep(Protocol):
@@ -195,7 +195,7 @@ def _begin(run: RunDirectory) -> tuple[int, Params] | None:
 
 
 def _settled(
-    run: RunDirectory, rules: list[Rule], begin: tuple[int, Params] | None, terms: dict[int, Any]
+    run: RunDirectory, rules: list[StopRule], begin: tuple[int, Params] | None, terms: dict[int, Any]
 ) -> tuple[Snapshot | None, Stop | None]:
     """The step to go on from as the loop left it, and whether the run had stopped there."""
     if begin is None or begin[0] == 0:

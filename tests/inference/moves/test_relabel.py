@@ -5,7 +5,7 @@ import pytest
 
 from ibpdist.base.structs import arrays_of, replace
 from ibpdist.inference.ascent.params import OFF
-from ibpdist.inference.moves.edit import (
+from ibpdist.inference.moves.relabel import (
     Edit,
     blank,
     combination,

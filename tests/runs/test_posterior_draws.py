@@ -7,8 +7,8 @@ import pytest
 import zarr
 
 from ibpdist.inference.stopping import Snapshot
-from ibpdist.runs import draws
-from ibpdist.runs.draws import Drawn, Keeper, Plan
+from ibpdist.runs import posterior_draws
+from ibpdist.runs.posterior_draws import Drawn, DrawStore, Plan
 
 COLUMNS = 3
 
@@ -35,7 +35,7 @@ class Fit:
 
 
 def keeper(folder, plan, chains=2):
-    return Keeper(folder, plan, [(Fit(), None)] * chains, rows=False)
+    return DrawStore(folder, plan, [(Fit(), None)] * chains, rows=False)
 
 
 def now(step, chains=2):
@@ -69,7 +69,7 @@ def test_draws_are_read_in_order(tmp_path):
     kept.begin(0)
     offered(kept, range(1, 13))
     kept.flush()
-    found = list(draws.read(tmp_path))
+    found = list(posterior_draws.read(tmp_path))
     assert [(step, chain) for step, chain, _ in found] == [(s, c) for s in (4, 6, 8, 10, 12) for c in (0, 1)]
     for step, chain, drawn in found:
         np.testing.assert_array_equal(drawn.mean, described(step, chain)["mean"][1].astype(np.float32))
@@ -77,7 +77,7 @@ def test_draws_are_read_in_order(tmp_path):
 
 
 def test_nothing_is_held_longer_than_need_be(tmp_path, monkeypatch):
-    monkeypatch.setattr(draws, "HELD", 100)
+    monkeypatch.setattr(posterior_draws, "HELD", 100)
     kept = keeper(tmp_path, Plan(50, 0, 1))
     kept.begin(0)
     for step in range(1, 51):
@@ -105,22 +105,22 @@ def test_what_comes_after_a_checkpoint_is_made_again(tmp_path):
 def content(folder):
     return [
         (step, chain, drawn.mean.tobytes(), drawn.prevalence.tobytes())
-        for step, chain, drawn in draws.read(folder)
+        for step, chain, drawn in posterior_draws.read(folder)
     ]
 
 
 @pytest.mark.parametrize("block", [1, 100, 1 << 20])
 def test_arrays_of_a_result(tmp_path, monkeypatch, block):
     """However many draws a chunk holds."""
-    monkeypatch.setattr(draws, "BLOCK", block)
+    monkeypatch.setattr(posterior_draws, "BLOCK", block)
     plan = Plan(12, 2, 2)
     kept = keeper(tmp_path / "draws", plan)
     kept.begin(0)
     offered(kept, range(1, 13))
     kept.flush()
-    draws.write(tmp_path / "draws", tmp_path / "result.zarr", plan, 2)
+    posterior_draws.write(tmp_path / "draws", tmp_path / "result.zarr", plan, 2)
     group = zarr.open_group(tmp_path / "result.zarr", path="draws", mode="r")
-    assert draws.places(tmp_path / "draws") == 3
+    assert posterior_draws.places(tmp_path / "draws") == 3
     assert group["mean"].shape == (2, 5, 3, COLUMNS)
     assert group["mean"].metadata.dimension_names == ("chain", "draw", "place", "column")
     assert group["mass"].metadata.dimension_names == ("chain", "draw")
@@ -149,7 +149,7 @@ def test_rows_and_variances_of_columns(tmp_path):
     kept.begin(0)
     kept._held["2/0"] = made
     kept.flush()
-    draws.write(tmp_path / "draws", tmp_path / "result.zarr", Plan(2, 1, 1), 1)
+    posterior_draws.write(tmp_path / "draws", tmp_path / "result.zarr", Plan(2, 1, 1), 1)
     group = zarr.open_group(tmp_path / "result.zarr", path="draws", mode="r")
     assert group["z"].dtype == bool
     assert group["z"][0, 0].tolist() == [[True, False], [True, True]]
@@ -158,5 +158,5 @@ def test_rows_and_variances_of_columns(tmp_path):
 
 
 def test_no_draws_no_group(tmp_path):
-    draws.write(tmp_path / "draws", tmp_path / "result.zarr", Plan(2, 2, 1), 1)
+    posterior_draws.write(tmp_path / "draws", tmp_path / "result.zarr", Plan(2, 2, 1), 1)
     assert not (tmp_path / "result.zarr").exists()

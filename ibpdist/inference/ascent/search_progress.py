@@ -43,7 +43,7 @@ class Phase(IntEnum):
 
 
 @struct("search-progress", since=1)
-class Stand:
+class SearchProgress:
     """`turn` is the move whose turn it is, `tries` how often it was refused since it last succeeded,
     `rounds` how many times all had their turn, `left` the passes left of a trial, `objective`, `bound`
     and `active` those of the fit so far, `last` the objective of the last step, `fresh` the next unused
@@ -66,12 +66,14 @@ class Stand:
     share: Array = dims()
 
 
-def begun(fresh: int) -> Stand:
+def begun(fresh: int) -> SearchProgress:
     """Before the first step."""
     none: dict[str, Any] = dict.fromkeys(("phase", "order", "turn", "tries", "rounds", "left"), 0)
     none |= dict.fromkeys(("checked", "idle"), 0) | dict.fromkeys(("share", "active"), 0.0)
     low = dict.fromkeys(("objective", "bound", "last"), -np.inf)
-    return Stand(**{name: np.asarray(value) for name, value in (none | low | {"fresh": fresh}).items()})
+    return SearchProgress(
+        **{name: np.asarray(value) for name, value in (none | low | {"fresh": fresh}).items()}
+    )
 
 
 @dataclass(frozen=True)
@@ -92,18 +94,18 @@ class Next:
 
     now: Any
     kept: Any | None
-    stand: Stand
+    stand: SearchProgress
     trace: Trace
 
 
-def moved(stand: Stand, **values: Any) -> Stand:
+def moved(stand: SearchProgress, **values: Any) -> SearchProgress:
     """The stand with some values changed and the order to just go on, unless it is given."""
     given = {"order": Order.GO, "share": 0.0} | values
     return replace(stand, **{name: np.asarray(value) for name, value in given.items()})
 
 
 def fit_so_far(
-    stand: Stand, now: Any, trace: Trace, decision: Decision = NO_DECISION, **changes: Any
+    stand: SearchProgress, now: Any, trace: Trace, decision: Decision = NO_DECISION, **changes: Any
 ) -> Next:
     """Go on with `now`, which is the fit so far."""
     levels: dict[str, Any] = {name: float(trace[name]) for name in KEPT}
@@ -112,20 +114,20 @@ def fit_so_far(
     return Next(now, None, made, noted(trace, made, float(trace["objective"]), decision))
 
 
-def on_trial(stand: Stand, now: Any, kept: Any, trace: Trace, **changes: Any) -> Next:
+def on_trial(stand: SearchProgress, now: Any, kept: Any, trace: Trace, **changes: Any) -> Next:
     """Go on with `now` on trial while `kept` is the fit so far."""
     tried = float(trace["objective"])
     made = moved(stand, **({"last": tried} | changes))
     return Next(now, kept, made, noted(trace, made, tried, NO_DECISION))
 
 
-def gone_back(stand: Stand, kept: Any, trace: Trace, decision: Decision, **changes: Any) -> Next:
+def gone_back(stand: SearchProgress, kept: Any, trace: Trace, decision: Decision, **changes: Any) -> Next:
     """Return to the fit so far."""
     made = moved(stand, order=Order.BACK, phase=Phase.SETTLING, last=float(stand.objective), **changes)
     return Next(kept, None, made, noted(trace, made, float(trace["objective"]), decision))
 
 
-def noted(trace: Trace, stand: Stand, tried: float, decision: Decision) -> Trace:
+def noted(trace: Trace, stand: SearchProgress, tried: float, decision: Decision) -> Trace:
     kept = {name: float(getattr(stand, name)) for name in KEPT}
     return {
         **trace,

@@ -14,7 +14,7 @@ import numpy as np
 from ibpdist.base.errors import UsageError
 from ibpdist.data import layout, manifest
 from ibpdist.data.labels import Labels, create_labels, extend, safe_names
-from ibpdist.storage import files, zarrs
+from ibpdist.storage import files, zarr_groups
 from ibpdist.storage.codec import zarr_codecs
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
     for name, labels in writer.outline.column_coords.items():
         extend(create_labels(group, names[name], labels, "column", len(labels)), labels, 0)
     for name, values in writer.summary.table().items():
-        zarrs.put_array(group, f"column_{name}", ["column"], values)
+        zarr_groups.put_array(group, f"column_{name}", ["column"], values)
     for name, (dims, extra) in writer.extras.items():
-        zarrs.put_array(group, name, dims, extra)
+        zarr_groups.put_array(group, name, dims, extra)
     coordinates = [*writer.labels.stored, *names.values()]
     _put_x(group, made, [name for name in coordinates if name not in ("row", "column")])
     named = {
@@ -61,7 +61,7 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
         "extras": list(writer.extras),
     }
     group.attrs.update(_attributes(writer.outline, made, named))
-    zarrs.consolidate(staging)
+    zarr_groups.consolidate(staging)
     _seal(staging, made, writer.sums)
     return made.fingerprint
 
@@ -105,7 +105,7 @@ def _attributes(outline: Outline, made: manifest.Manifest, named: Mapping[str, l
         **named,
     }
     attributes = {**outline.attributes, **own}
-    if len(json.dumps(attributes)) > zarrs.ATTRIBUTES_LIMIT:
+    if len(json.dumps(attributes)) > zarr_groups.ATTRIBUTES_LIMIT:
         raise UsageError("the attributes take more than 1 MB: store large values with put() instead")
     return attributes
 

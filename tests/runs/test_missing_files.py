@@ -8,9 +8,9 @@ import pytest
 import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
 from ibpdist.engine.history import RunHistory
-from ibpdist.runs import drive as module
-from ibpdist.runs import lost as module_lost
-from ibpdist.runs.lost import kept, lost
+from ibpdist.runs import loop as module
+from ibpdist.runs import missing_files as module_lost
+from ibpdist.runs.missing_files import kept, lost
 from ibpdist.storage.lock import Lock
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ibpdist.base.structs import arrays_of, pack, unpack
-from ibpdist.inference.ascent.stand import (
+from ibpdist.inference.ascent.search_progress import (
     NO_DECISION,
     Decision,
     Order,

@@ -68,7 +68,7 @@ class Plan:
 
 
 @dataclass
-class Keeper:
+class DrawStore:
     """Keeps the draws of the chains of a run; `views` are its chains as fits of their own."""
 
     folder: Path

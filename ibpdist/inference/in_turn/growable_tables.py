@@ -12,7 +12,7 @@ SPARE = 8
 """Slots kept free for features to come."""
 
 
-class Slotted:
+class GrowableTables:
     """Tables whose slots are features. `axes` says, by field, which axes count slots; the tables have at
     least z, ids and sizes, the first of which is the number of slots in use."""
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import ibpdist as ibp
 from ibpdist.data.arrays import ArrayData
-from ibpdist.data.whole import Whole
+from ibpdist.data.one_chunk import Whole
 from tests.support.model_cases import problem
 
 

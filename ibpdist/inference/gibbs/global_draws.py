@@ -14,7 +14,7 @@ from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Trace
 from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
-from ibpdist.inference.ascent.params import ModelParams, orphans
+from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState, RowSums
@@ -47,7 +47,7 @@ def settled(
         observation=resized(params.observation, size),
         ids=ids,
         on=on,
-        **orphans(size),
+        **without_parents(size),
     )
     made, trace = Coordinate(model, max(size, 1)).update(blank, sums, draws)
     state = RowState(ids=ids, z=z.astype(data.x.dtype), w=np.zeros((0, data.rows), data.x.dtype))
@@ -76,10 +76,12 @@ def resized(params: GaussianParams, features: int) -> GaussianParams:
 
 
 def bare(prior: Any, observed: GaussianParams) -> ModelParams:
-    """Parameters that say nothing of the rows yet."""
+    """Parameters before any row has been seen."""
     size = len(observed.mean)
     zeros = {"on": np.zeros(size), "rows": np.zeros(())}
-    return ModelParams(prior=prior, observation=observed, ids=np.arange(size), **orphans(size), **zeros)
+    return ModelParams(
+        prior=prior, observation=observed, ids=np.arange(size), **without_parents(size), **zeros
+    )
 
 
 def scaled(params: ModelParams, scale: float) -> ModelParams:

@@ -9,8 +9,8 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.settled import bare, gaussian_of, gaussian_sums, resized, settled
-from ibpdist.inference.in_turn.slots import widened
+from ibpdist.inference.gibbs.global_draws import bare, gaussian_of, gaussian_sums, resized, settled
+from ibpdist.inference.in_turn.growable_tables import widened
 from ibpdist.model.model import Model
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.buffet import Buffet

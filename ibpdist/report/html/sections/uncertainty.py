@@ -29,7 +29,7 @@ def body(facts: Facts) -> Html:
     verdicts = [one for say in (*own, _heldout, _fits, _notices) for one in say(facts)]
     entries = [_entry(kind, said) for kind, said in verdicts]
     odd = [tag("li", _remark(facts, text), data_remark="diagnosis") for text in _remarks(facts)]
-    more = [tag("h3", "What is odd about the features"), tag("ul", odd, class_="remarks")] if odd else None
+    more = [tag("h3", "Things to check"), tag("ul", odd, class_="remarks")] if odd else None
     return join(tag("ul", entries, class_="verdicts"), more, _narrow(facts))
 
 
@@ -59,10 +59,10 @@ def _room_of_draws(facts: Facts) -> Iterator[Verdict]:
     all_used = facts.values("number/features") == int(facts.attrs["truncation"])
     share = Number("number/share", float(facts.values("number/share")[all_used].sum()), of="all used")
     if share.value > chains.RARE:
-        said = [" of the draws use all ", most, " features provided, so there may be more: try a larger K."]
+        said = [" of the draws use all ", most, " available features, so there may be more: try a larger K."]
         yield DOUBT, [share.html(WHOLE_PERCENT), said]
     else:
-        yield GOOD, ["Room was left: hardly any draw uses all ", most, " features provided."]
+        yield GOOD, ["Hardly any draw uses all ", most, " available features, so K was large enough."]
 
 
 def _convergence(facts: Facts) -> Iterator[Verdict]:
@@ -86,15 +86,15 @@ def _room(facts: Facts) -> Iterator[Verdict]:
             GOOD,
             [
                 of,
-                " features provided are in use, but fits with up to ",
+                " available features are used, but fits with up to ",
                 larger.html(COUNT),
                 " are no better.",
             ],
         )
     elif full:
-        yield DOUBT, [of, " features provided are in use, so there may be more: try a larger K."]
+        yield DOUBT, [of, " available features are used, so there may be more: try a larger K."]
     elif active.value < most.value:
-        yield GOOD, ["Room was left: ", of, " features provided are in use, so K did not set their number."]
+        yield GOOD, [of, " available features are used, so K was large enough."]
 
 
 def _larger(facts: Facts) -> Number | None:

@@ -19,12 +19,12 @@ import numpy as np
 
 from ibpdist.base.randomness import Draws
 from ibpdist.inference._base import Trace
-from ibpdist.inference.ascent.stand import (
+from ibpdist.inference.ascent.search_progress import (
     Decision,
     Next,
     Order,
     Phase,
-    Stand,
+    SearchProgress,
     fit_so_far,
     gone_back,
     on_trial,
@@ -46,7 +46,7 @@ SAMPLE_ROWS, SAMPLE_CELLS = 2000, 8_000_000
 
 
 @dataclass(frozen=True)
-class Turn:
+class ScheduledMove:
     """A move that takes passes; without a `move` of its own, rows are renewed. It is left alone after
     `patience` refusals in a row. `residuals`: it wants a sample of them."""
 
@@ -68,8 +68,8 @@ class Step:
     draws: Draws
 
     @property
-    def stand(self) -> Stand:
-        found: Stand = self.params.stand
+    def stand(self) -> SearchProgress:
+        found: SearchProgress = self.params.stand
         return found
 
     @property
@@ -109,12 +109,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Agenda:
+class MoveSchedule:
     """`exact` moves need no pass and are made whenever the fit has settled; then the `turns` are taken
     in their order, again and again, until each had its turn since a move last succeeded."""
 
     exact: Sequence[tuple[str, Move]] = ()
-    turns: Sequence[Turn] = ()
+    turns: Sequence[ScheduledMove] = ()
 
     @property
     def names(self) -> list[str]:
@@ -225,11 +225,11 @@ class Agenda:
     def _done(self, step: Step) -> Next:
         return self._go(step)
 
-    def _number(self, stand: Stand) -> int:
+    def _number(self, stand: SearchProgress) -> int:
         return len(self.exact) + int(stand.turn) + 1
 
 
-def over(stand: Stand) -> dict[str, int]:
+def over(stand: SearchProgress) -> dict[str, int]:
     """The turn is over, and nothing has changed in it since its move began to be refused."""
     return {"turn": int(stand.turn) + 1, "tries": 0, "idle": int(stand.idle) + 1}
 

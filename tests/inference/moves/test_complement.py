@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from ibpdist.inference.moves import flips
+from ibpdist.inference.moves import complement
 from ibpdist.inference.starts.flips import descend, first_guess
 
 
@@ -51,7 +51,7 @@ def test_the_start_is_left_as_it_was_and_no_features_are_no_trouble():
     none = np.zeros((0, 0))
     assert first_guess(none, np.zeros(0)).shape == (0,)
     assert descend(none, np.zeros(0), np.zeros(0, bool)).shape == (0,)
-    alone = flips.Intercept(np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.ones(1), 2.0, np.zeros(0))
+    alone = complement.Intercept(np.ones((1, 1, 1)), np.ones((1, 1, 1)), np.ones(1), 2.0, np.zeros(0))
     assert alone.climb(np.zeros(0, bool), True).shape == (0,)
 
 
@@ -69,7 +69,7 @@ def intercept(seed, size, groups=2):
     rng = np.random.default_rng(seed)
     phi = rng.normal(size=(groups, size + 1, 9))
     root = rng.normal(size=(groups, size + 1, size + 1))
-    return phi, flips.Intercept(
+    return phi, complement.Intercept(
         second=phi @ phi.transpose(0, 2, 1),
         spread=root @ root.transpose(0, 2, 1) + 0.1 * np.eye(size + 1),
         columns=np.full(groups, 9.0),

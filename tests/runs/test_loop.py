@@ -10,11 +10,11 @@ from ibpdist.engine.provenance import facts
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.inference.stopping import Snapshot
-from ibpdist.runs import drive as module
+from ibpdist.runs import loop as module
 from ibpdist.runs.directory import RunDirectory
-from ibpdist.runs.drive import drive, in_memory
 from ibpdist.runs.job import Job
 from ibpdist.runs.layout import state_of
+from ibpdist.runs.loop import drive, in_memory
 from ibpdist.runs.result import is_complete, open_result
 from ibpdist.storage import events
 from tests.support.clusters import objectives

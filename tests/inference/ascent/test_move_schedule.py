@@ -10,20 +10,24 @@ import pytest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.catalog.systems import SYSTEMS, build
-from ibpdist.inference.ascent.agenda import (
+from ibpdist.inference.ascent.move_schedule import (
     FLAT,
     RENEWED,
     ROUNDS,
     SAMPLE_CELLS,
     SAMPLE_ROWS,
     WORTH,
-    Agenda,
     Step,
-    Turn,
     sample_share,
 )
-from ibpdist.inference.ascent.agendas import AMOUNTS, PRESENCE, agenda_for
-from ibpdist.inference.ascent.stand import Order, Phase, begun
+from ibpdist.inference.ascent.move_schedule import (
+    MoveSchedule as Schedule,
+)
+from ibpdist.inference.ascent.move_schedule import (
+    ScheduledMove as Turn,
+)
+from ibpdist.inference.ascent.schedules import AMOUNTS, PRESENCE, agenda_for
+from ibpdist.inference.ascent.search_progress import Order, Phase, begun
 from ibpdist.inference.moves._base import Proposal
 from tests.support.model_cases import ASCENT
 
@@ -57,7 +61,7 @@ class Fake:
 class Play:
     """An agenda against a script: parameters stay as they were proposed."""
 
-    agenda: Agenda
+    agenda: Schedule
     levels: list
     residuals: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
 
@@ -131,7 +135,8 @@ def flat(agenda, *levels, **options):
 def test_nothing_is_tried_while_the_objective_rises():
     move = Scripted()
     play = Play(
-        Agenda(exact=(("one", move),), turns=(Turn("two", move),)), [LEVEL + 50 * i for i in range(9)]
+        Schedule(exact=(("one", move),), turns=(Turn("two", move),)),
+        [LEVEL + 50 * i for i in range(9)],
     )
     for _ in range(9):
         found = play.step()
@@ -144,14 +149,14 @@ def test_nothing_is_tried_while_the_objective_rises():
 @pytest.mark.parametrize(("gain", "calls"), [(0.99, 1), (1.01, 0)])
 def test_flat_is_a_share_of_the_objective(gain, calls):
     move = Scripted()
-    play = Play(Agenda(exact=(("one", move),)), [LEVEL, LEVEL * (1 - gain * FLAT)])
+    play = Play(Schedule(exact=(("one", move),)), [LEVEL, LEVEL * (1 - gain * FLAT)])
     play.step()
     play.step()
     assert len(move.seen) == calls
 
 
 def test_without_moves_a_flat_fit_is_done_and_stays_so():
-    play = flat(Agenda())
+    play = flat(Schedule())
     found = play.until(Phase.DONE)
     assert len(play.log) == 3
     assert found.trace["settled"] == 1
@@ -164,7 +169,7 @@ def test_without_moves_a_flat_fit_is_done_and_stays_so():
 def test_exact_moves_are_made_one_after_the_other():
     """The second sees what the first has made; the trace has the number of the last and the gain of both."""
     first, second = Scripted(exact(LEVEL + 5, 0, 4)), Scripted(exact(LEVEL + 7, 0, 9))
-    play = flat(Agenda(exact=(("one", first), ("none", Scripted()), ("two", second))))
+    play = flat(Schedule(exact=(("one", first), ("none", Scripted()), ("two", second))))
     for _ in range(3):
         found = play.step()
     assert second.seen[0].params.ids.tolist() == [0, 4]
@@ -179,7 +184,11 @@ def test_exact_moves_are_made_one_after_the_other():
 
 def test_after_an_exact_move_the_fit_settles_before_the_next():
     move, turn = Scripted(exact(LEVEL + 5, 0)), Scripted()
-    play = flat(Agenda(exact=(("one", move),), turns=(Turn("two", turn),)), LEVEL + 5.001, LEVEL + 5.001)
+    play = flat(
+        Schedule(exact=(("one", move),), turns=(Turn("two", turn),)),
+        LEVEL + 5.001,
+        LEVEL + 5.001,
+    )
     for _ in range(4):
         play.step()
     assert len(move.seen) == 1, "no gain is known yet in the step after"
@@ -192,7 +201,7 @@ def test_after_an_exact_move_the_fit_settles_before_the_next():
 
 def test_what_needs_passes_is_no_exact_move():
     move = Scripted(trial(0, 1, 2))
-    play = flat(Agenda(exact=(("one", move),)))
+    play = flat(Schedule(exact=(("one", move),)))
     found = play.until(Phase.DONE)
     assert found.now.ids.tolist() == [0, 1]
     assert found.trace["move"] == 0
@@ -203,7 +212,7 @@ def test_what_needs_passes_is_no_exact_move():
 
 def test_a_trial_that_is_accepted():
     move = Scripted(trial(0, 1, 2))
-    play = flat(Agenda(turns=(Turn("grow", move),)), LEVEL - 40, LEVEL + 3, LEVEL + 60, LEVEL + 60)
+    play = flat(Schedule(turns=(Turn("grow", move),)), LEVEL - 40, LEVEL + 3, LEVEL + 60, LEVEL + 60)
     before = play.until(Phase.TRYING)
     assert Order(int(before.stand.order)) is Order.TRY
     assert before.kept.ids.tolist() == [0, 1]
@@ -227,7 +236,7 @@ def test_a_trial_that_is_accepted():
 
 def test_a_trial_that_is_refused():
     move = Scripted(trial(0, 1, 7))
-    play = flat(Agenda(turns=(Turn("grow", move),)), LEVEL - 40, LEVEL - 3, LEVEL - 1, LEVEL)
+    play = flat(Schedule(turns=(Turn("grow", move),)), LEVEL - 40, LEVEL - 3, LEVEL - 1, LEVEL)
     kept = play.until(Phase.TRYING).kept
     play.step()
     play.step()
@@ -246,13 +255,17 @@ def test_a_trial_that_is_refused():
 @pytest.mark.parametrize(("gain", "accepted"), [(0.5, 0), (2.0, 1)])
 def test_a_gain_that_is_nothing_is_refused(gain, accepted):
     move, level = Scripted(trial(0, 1, 2, passes=1)), LEVEL + gain * WORTH * abs(LEVEL)
-    play = flat(Agenda(turns=(Turn("grow", move),)), level)
+    play = flat(Schedule(turns=(Turn("grow", move),)), level)
     play.until(Phase.TRYING)
     assert play.step().trace["accepted"] == accepted
 
 
 def test_a_trial_ends_when_it_is_flat():
-    play = flat(Agenda(turns=(Turn("grow", Scripted(trial(0, 1, 2, passes=50))),)), LEVEL - 9, LEVEL - 9)
+    play = flat(
+        Schedule(turns=(Turn("grow", Scripted(trial(0, 1, 2, passes=50))),)),
+        LEVEL - 9,
+        LEVEL - 9,
+    )
     play.until(Phase.TRYING)
     assert play.step().trace["move"] == 0
     assert play.step().trace["move"] == 1
@@ -261,7 +274,7 @@ def test_a_trial_ends_when_it_is_flat():
 def test_a_trial_has_as_many_passes_as_it_asks_for():
     levels = [LEVEL - 100 + i for i in range(20)]
     for passes, steps in ((0, 1), (1, 1), (4, 4), (8, 8)):
-        play = flat(Agenda(turns=(Turn("grow", Scripted(trial(0, 5, passes=passes))),)), *levels)
+        play = flat(Schedule(turns=(Turn("grow", Scripted(trial(0, 5, passes=passes))),)), *levels)
         play.until(Phase.TRYING)
         made = next(n for n in range(1, 20) if play.step().trace["move"])
         assert made == steps
@@ -271,7 +284,8 @@ def test_exact_moves_have_a_say_in_a_trial():
     """A trial that would be refused is taken for what it is worth after the moves without a pass."""
     first = Scripted(None, exact(LEVEL + 20, 0, 11))
     play = flat(
-        Agenda(exact=(("one", first),), turns=(Turn("grow", Scripted(trial(0, 1, 2, passes=1))),)), LEVEL - 5
+        Schedule(exact=(("one", first),), turns=(Turn("grow", Scripted(trial(0, 1, 2, passes=1))),)),
+        LEVEL - 5,
     )
     play.until(Phase.TRYING)
     found = play.step()
@@ -284,7 +298,8 @@ def test_exact_moves_have_a_say_in_a_trial():
 def test_the_gain_of_a_refused_trial_is_that_of_its_trace():
     first = Scripted(None, exact(LEVEL - 2, 0, 11))
     play = flat(
-        Agenda(exact=(("one", first),), turns=(Turn("grow", Scripted(trial(0, 1, 2, passes=1))),)), LEVEL - 5
+        Schedule(exact=(("one", first),), turns=(Turn("grow", Scripted(trial(0, 1, 2, passes=1))),)),
+        LEVEL - 5,
     )
     play.until(Phase.TRYING)
     found = play.step()
@@ -296,7 +311,7 @@ def test_the_gain_of_a_refused_trial_is_that_of_its_trace():
 
 def test_a_move_is_left_alone_after_its_refusals():
     grow, other = Always(), Scripted()
-    agenda = Agenda(turns=(Turn("grow", grow, patience=3), Turn("other", other)))
+    agenda = Schedule(turns=(Turn("grow", grow, patience=3), Turn("other", other)))
     play = flat(agenda)
     play.until(Phase.DONE)
     assert [situation.tries for situation in grow.seen] == [0, 1, 2]
@@ -307,7 +322,7 @@ def test_a_move_is_left_alone_after_its_refusals():
 
 def test_ids_of_refused_trials_are_not_free():
     grow = Always()
-    play = flat(Agenda(turns=(Turn("grow", grow, patience=4),)))
+    play = flat(Schedule(turns=(Turn("grow", grow, patience=4),)))
     play.until(Phase.DONE)
     assert [situation.next_id for situation in grow.seen] == [2, 3, 4, 5]
     assert play.params.ids.tolist() == [0, 1]
@@ -317,7 +332,7 @@ def test_a_success_gives_patience_anew():
     grow = Scripted(*(trial(0, 1, n, passes=1) for n in range(2, 8)))
     up = LEVEL + 50
     levels = [LEVEL - 9, LEVEL, up, up, up, LEVEL - 9, up, LEVEL - 9, up]
-    agenda = Agenda(turns=(Turn("grow", grow, patience=2),))
+    agenda = Schedule(turns=(Turn("grow", grow, patience=2),))
     play = flat(agenda, *levels)
     play.until(Phase.DONE)
     said = [(situation.tries, situation.params.ids.tolist()[-1]) for situation in grow.seen]
@@ -353,7 +368,7 @@ def through(*moves):
         return call
 
     turns = tuple(Turn(name, named(name, move)) for name, move in zip("abc", moves, strict=False))
-    play = Play(Agenda(turns=turns), [LEVEL - 500, LEVEL])
+    play = Play(Schedule(turns=turns), [LEVEL - 500, LEVEL])
     while not (play.log and play.log[-1].trace["settled"]):
         play.levels[-1] = LEVEL + 10 * sum(move.made for move in moves)
         play.step()
@@ -384,7 +399,7 @@ def test_an_exact_move_is_a_change():
     late = Scripted(None, None, exact(LEVEL + 5, 0, 8))
     moves = [Scripted(), Fruitful(0), Scripted()]
     turns = tuple(Turn(name, move) for name, move in zip("abc", moves, strict=True))
-    play = Play(Agenda(exact=(("late", late),), turns=turns), [LEVEL - 500, LEVEL, LEVEL, LEVEL + 10])
+    play = Play(Schedule(exact=(("late", late),), turns=turns), [LEVEL - 500, LEVEL, LEVEL, LEVEL + 10])
     play.until(Phase.DONE)
     assert sum(one.trace["accepted"] for one in play.log) == 2
     assert [len(move.seen) for move in moves] == [2, 2, 1]
@@ -404,12 +419,12 @@ def test_moves_take_their_turns_in_order():
         return lambda situation, rng: names.append(name)
 
     turns = tuple(Turn(name, move(name)) for name in "abc")
-    flat(Agenda(turns=turns)).until(Phase.DONE)
+    flat(Schedule(turns=turns)).until(Phase.DONE)
     assert names == list("abc")
 
 
 def test_names_count_from_one():
-    agenda = Agenda(exact=(("a", None), ("b", None)), turns=(Turn("c", None), Turn("d", None)))
+    agenda = Schedule(exact=(("a", None), ("b", None)), turns=(Turn("c", None), Turn("d", None)))
     assert agenda.names == ["a", "b", "c", "d"]
     assert PRESENCE.names[:2] == ["delete", "reorient"]
     assert len(set(PRESENCE.names)) == len(PRESENCE.names)
@@ -421,7 +436,7 @@ def test_names_count_from_one():
 def test_residuals_are_asked_for_one_step_before():
     rows = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
     grow = Scripted()
-    play = flat(Agenda(turns=(Turn("grow", grow, residuals=True),)), residuals=rows)
+    play = flat(Schedule(turns=(Turn("grow", grow, residuals=True),)), residuals=rows)
     found = play.until(Phase.ASKING)
     assert grow.seen == []
     assert float(found.stand.share) == 1.0
@@ -439,15 +454,21 @@ def test_residuals_are_asked_for_one_step_before():
 @pytest.mark.parametrize("rows", [0, 1])
 def test_too_few_residuals_are_none(rows):
     grow = Scripted()
-    flat(Agenda(turns=(Turn("grow", grow, residuals=True),)), residuals=np.zeros((rows, 3))).until(Phase.DONE)
+    flat(Schedule(turns=(Turn("grow", grow, residuals=True),)), residuals=np.zeros((rows, 3))).until(
+        Phase.DONE
+    )
     assert [situation.residuals for situation in grow.seen] == [None]
 
 
 def test_only_those_who_want_residuals_get_them():
     rows = np.ones((5, 3))
     first, second, third = Scripted(), Scripted(), Scripted()
-    turns = (Turn("a", first), Turn("b", second, residuals=True), Turn("c", third, residuals=True))
-    play = flat(Agenda(turns=turns), residuals=rows)
+    turns = (
+        Turn("a", first),
+        Turn("b", second, residuals=True),
+        Turn("c", third, residuals=True),
+    )
+    play = flat(Schedule(turns=turns), residuals=rows)
     play.until(Phase.DONE)
     assert play.phases.count("ASKING") == 2
     assert first.seen[0].residuals is None
@@ -469,7 +490,7 @@ def test_a_sample_is_bounded(rows, columns):
 
 
 def test_rows_are_renewed_while_it_pays():
-    agenda = Agenda(turns=(Turn("renew", None, patience=3), Turn("other", Scripted())))
+    agenda = Schedule(turns=(Turn("renew", None, patience=3), Turn("other", Scripted())))
     more = LEVEL + 10
     play = flat(agenda, LEVEL + 5, LEVEL + 5, more, more, more)
     found = play.until(Phase.RENEWING)
@@ -488,7 +509,7 @@ def test_rows_are_renewed_while_it_pays():
 def test_rows_are_not_renewed_again_for_nothing():
     for gain, times in ((0.5 * RENEWED, 1), (2 * RENEWED, 4)):
         levels = [LEVEL, LEVEL]
-        play = Play(Agenda(turns=(Turn("renew", None, patience=4),)), levels)
+        play = Play(Schedule(turns=(Turn("renew", None, patience=4),)), levels)
         for _ in range(60):
             if play.step().trace["settled"]:
                 break
@@ -505,7 +526,7 @@ def test_everything_is_a_function_of_the_step():
 
     def played():
         move = Scripted(trial(0, 1, 2), trial(0, 1, 3))
-        play = flat(Agenda(turns=(Turn("grow", move, patience=2),)), LEVEL - 3, LEVEL + 2, LEVEL - 4)
+        play = flat(Schedule(turns=(Turn("grow", move, patience=2),)), LEVEL - 3, LEVEL + 2, LEVEL - 4)
         play.until(Phase.DONE)
         return move.draws, [one.trace for one in play.log], [vars(one.stand) for one in play.log]
 
@@ -514,7 +535,7 @@ def test_everything_is_a_function_of_the_step():
 
 def test_each_try_has_its_own_randomness():
     move = Scripted(*(trial(0, 1, n) for n in range(2, 5)))
-    flat(Agenda(turns=(Turn("grow", move, patience=3),))).until(Phase.DONE)
+    flat(Schedule(turns=(Turn("grow", move, patience=3),))).until(Phase.DONE)
     assert len(set(move.draws)) == len(move.draws) == 3
 
 

@@ -6,7 +6,7 @@ import zarr
 
 import ibpdist as ibp
 from ibpdist.base.errors import UsageError
-from ibpdist.data.outputs import refuse_place
+from ibpdist.data.output_path import refuse_place
 
 
 @pytest.fixture

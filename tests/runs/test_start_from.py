@@ -8,7 +8,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.campaigns.verify import verify
 from ibpdist.catalog.systems import SYSTEMS, find
 from ibpdist.evaluate.posterior import assign
-from ibpdist.runs.warm import can_begin
+from ibpdist.runs.start_from import can_begin
 from ibpdist.storage.events import read
 
 PARTICLE = {"noise": 0.01, "scale": 1.0, "mass": 2.0}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ibpdist.base.structs import replace
-from ibpdist.inference.moves import delete, order
+from ibpdist.inference.moves import delete, trial_delete
 from tests.support.model_cases import Case
 from tests.support.moves import planted, run, settled
 
@@ -34,10 +34,10 @@ CASES = [{}, {"prior": "finite"}, {"noise": "column"}]
 @pytest.mark.parametrize("settings", CASES)
 def test_the_weakest_come_first(settings):
     s = weak(**settings).situation
-    explained = order.explained(s)
-    tried = order.candidates(s, most=8)
+    explained = trial_delete.explained(s)
+    tried = trial_delete.candidates(s, most=8)
     assert tried.tolist() == np.argsort(explained).tolist()
-    assert order.candidates(s).tolist() == tried[: order.TRIALS].tolist()
+    assert trial_delete.candidates(s).tolist() == tried[: trial_delete.TRIALS].tolist()
 
 
 def test_the_price_of_the_pattern_does_not_count():
@@ -46,20 +46,20 @@ def test_the_price_of_the_pattern_does_not_count():
     rows = float(s.params.rows)
     share = s.sums.entries.on / rows
     pattern = -rows * (share * np.log(share) + (1 - share) * np.log(1 - share))
-    np.testing.assert_allclose(order.price(s), pattern)
-    np.testing.assert_allclose(order.explained(s), pattern - delete.gains(s.model, s.params, s.sums))
+    np.testing.assert_allclose(trial_delete.price(s), pattern)
+    np.testing.assert_allclose(trial_delete.explained(s), pattern - delete.gains(s.model, s.params, s.sums))
 
 
 def test_each_try_drops_the_next_one_until_all_were_tried():
     s = weak().situation
-    ranked = order.candidates(s).tolist()
+    ranked = trial_delete.candidates(s).tolist()
     for tries, place in enumerate(ranked):
-        found = order.propose(replace(s, tries=tries), RNG)
+        found = trial_delete.propose(replace(s, tries=tries), RNG)
         assert sorted(set(range(8)) - set(found.params.ids.tolist())) == [place]
-        assert found.passes == order.PASSES
+        assert found.passes == trial_delete.PASSES
         assert found.objective is None
-    assert len(ranked) == order.TRIALS
-    assert order.propose(replace(s, tries=order.TRIALS), RNG) is None
+    assert len(ranked) == trial_delete.TRIALS
+    assert trial_delete.propose(replace(s, tries=trial_delete.TRIALS), RNG) is None
 
 
 # --- what is not worth a trial ---
@@ -69,9 +69,9 @@ def test_each_try_drops_the_next_one_until_all_were_tried():
 def test_what_others_cannot_take_over_is_not_tried(settings):
     """Long features with nothing like them beside them stay; the weak one among them is tried."""
     s = features([8.0, 9.0, 1.0, 10.0], **settings).situation
-    assert order.candidates(s).tolist() == [2]
+    assert trial_delete.candidates(s).tolist() == [2]
     clear = features([8.0, 9.0, 10.0], **settings).situation
-    assert order.propose(clear, RNG) is None
+    assert trial_delete.propose(clear, RNG) is None
 
 
 def union(z, a, rng):
@@ -97,10 +97,10 @@ def difference(z, a, rng):
 @pytest.mark.parametrize("made", [union, half, difference])
 def test_what_others_can_take_over_is_tried_however_long(made):
     s = features([8.0, 9.0, 10.0], extra=(made,)).situation
-    explained = order.explained(s)
-    assert (explained > 2 * order.HOPELESS * order.price(s) + delete.DOUBT).all()
-    assert 3 in order.candidates(s)
-    assert 2 not in order.candidates(s)
+    explained = trial_delete.explained(s)
+    assert (explained > 2 * trial_delete.HOPELESS * trial_delete.price(s) + delete.DOUBT).all()
+    assert 3 in trial_delete.candidates(s)
+    assert 2 not in trial_delete.candidates(s)
 
 
 def test_a_feature_of_almost_all_rows_can_be_a_constant():
@@ -108,7 +108,7 @@ def test_a_feature_of_almost_all_rows_can_be_a_constant():
         return (np.arange(len(z)) > 3).astype(float), rng.normal(size=a.shape[1])
 
     s = features([8.0, 9.0], extra=(often,)).situation
-    assert order.candidates(s).tolist() == [2]
+    assert trial_delete.candidates(s).tolist() == [2]
 
 
 def brute(a):
@@ -131,7 +131,7 @@ def unlike(some):
 def test_what_others_leave_is_that_of_the_best_one_or_two(settings):
     made = features(np.linspace(1.0, 3.0, 5), columns=4, extra=(union, difference), **settings).situation
     observed = made.params.observation
-    found = order.left_by_others(made)
+    found = trial_delete.left_by_others(made)
     np.testing.assert_allclose(found, brute(observed.mean / np.sqrt(observed.noise)), rtol=1e-8)
     assert (found < 1).any()
 
@@ -139,7 +139,7 @@ def test_what_others_leave_is_that_of_the_best_one_or_two(settings):
 def test_a_feature_without_length_leaves_nothing():
     s = features([8.0, 9.0]).situation
     params = replace(s.params, observation=replace(s.params.observation, mean=0 * s.params.observation.mean))
-    assert order.left_by_others(replace(s, params=params)).tolist() == [0.0, 0.0]
+    assert trial_delete.left_by_others(replace(s, params=params)).tolist() == [0.0, 0.0]
 
 
 # --- where there is nothing, and where there is something ---
@@ -148,7 +148,7 @@ def test_a_feature_without_length_leaves_nothing():
 def test_the_last_feature_is_not_tried():
     x, z, _ = planted(1, rows=50, columns=5, prevalence=(0.4,))
     s = settled(Case(prior="sticks"), x, z, sweep=False).situation
-    assert order.propose(s, RNG) is None
+    assert trial_delete.propose(s, RNG) is None
 
 
 def test_a_union_that_hides_behind_its_parts_is_found_by_a_trial():
@@ -161,9 +161,9 @@ def test_a_union_that_hides_behind_its_parts_is_found_by_a_trial():
     fit = settled(Case(prior="sticks"), x, np.concatenate([split, both[:, None]], axis=1), steps=3)
     s = fit.situation
     best = -np.inf
-    assert 3 in order.candidates(s)
-    for tries in range(len(order.candidates(s))):
-        found = order.propose(replace(s, tries=tries), RNG)
+    assert 3 in trial_delete.candidates(s)
+    for tries in range(len(trial_delete.candidates(s))):
+        found = trial_delete.propose(replace(s, tries=tries), RNG)
         best = max(best, run(fit.alg, found.params, fit.state, fit.chunk, found.passes)[3])
     assert delete.propose(s, RNG) is None
     assert best > s.objective + 10

@@ -38,7 +38,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Coarse:
+class SubsampleFit:
     """Rows x (row, column) with one noise, fitted under a model with at most `features` features."""
 
     model: Model
@@ -57,7 +57,7 @@ class Coarse:
 
     @property
     def _model(self) -> Model:
-        """Features are present or absent here, also where they are to have weights."""
+        """The same model with unit weights."""
         plain = self.model.observation.isotropic()
         return dataclasses.replace(self.model, observation=plain, weights=Unit())
 

@@ -1,0 +1,32 @@
+"""Which moves a model gets."""
+
+from __future__ import annotations
+
+from ibpdist.inference.ascent.move_schedule import MoveSchedule, ScheduledMove
+from ibpdist.inference.moves import absorb, birth, delete, rebase, reorient, trial_delete
+from ibpdist.model.model import Model
+
+PRESENCE = MoveSchedule(
+    exact=(("delete", delete.propose), ("reorient", reorient.propose)),
+    turns=(
+        ScheduledMove("renew rows", None, patience=4),
+        ScheduledMove("birth", birth.propose, patience=2, residuals=True),
+        ScheduledMove("trial delete", trial_delete.propose, patience=trial_delete.TRIALS),
+        ScheduledMove("re-basis", rebase.propose),
+        ScheduledMove("absorb", absorb.propose, patience=absorb.TRIALS),
+    ),
+)
+"""For features that are present or absent."""
+
+AMOUNTS = MoveSchedule(exact=(("delete", delete.propose),))
+"""For features with weights, where a complement is no feature."""
+
+
+WHOLE = MoveSchedule()
+"""For rows that have every feature: their weights have one factor, and no sums without a feature."""
+
+
+def agenda_for(model: Model) -> MoveSchedule:
+    if model.prior.dense:
+        return WHOLE
+    return AMOUNTS if model.weights.has_weights else PRESENCE
