@@ -26,7 +26,6 @@ LITTER = ".partial"
 """Ends the names of chunks that are being written, which a process that is killed leaves behind."""
 _TEXT, _DATES = "OUT", "mM"
 _ZSTD_LEVEL = 3
-Text = tuple[tuple[str, Any], ...]
 
 
 def write(folder: Path, group: xr.Dataset, *, exist_ok: bool = False) -> None:
