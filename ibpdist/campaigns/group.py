@@ -22,10 +22,11 @@ from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
 from ibpdist.engine.history import RunHistory
 from ibpdist.engine.members import MemberEngine
-from ibpdist.engine.memo import InFiles, InMemory
-from ibpdist.engine.work import Workbench
-from ibpdist.inference.batch import FAILED, AllEnded, Batch, Member, terms_of
-from ibpdist.inference.stopping import Snapshot, StopRule
+from ibpdist.engine.memo import InFiles, InMemory, Memo
+from ibpdist.engine.work import AnyWorkbench, Workbench
+from ibpdist.inference._base import Info
+from ibpdist.inference.batch import AllEnded, Batch, Member, terms_of
+from ibpdist.inference.stopping import AnySnapshot, Snapshot, StopCode, StopRule
 from ibpdist.runs import result
 from ibpdist.runs.bench import refuse_changed
 from ibpdist.runs.directory import RunDirectory, identity, is_run
@@ -74,11 +75,11 @@ def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
     return Group(tuple(job_on(spec, seen) for spec in specs))
 
 
-def open_bench(run: str, cache: int, spill: str) -> Workbench:
+def open_bench(run: str, cache: int, spill: str) -> AnyWorkbench:
     """The workbench of a group, from its directory alone."""
     group = group_of(GroupSpec.read(Path(run) / "spec.yaml").fits)
     refuse_changed(Path(run), group.jobs[0].spec.data, group.source)
-    memo = InFiles(Path(spill)) if spill else InMemory()
+    memo: Memo[Any] = InFiles(Path(spill)) if spill else InMemory()
     return Workbench(group.algorithm, group.source, RunHistory(Path(run)), 0, cache=cache, memo=memo)
 
 
@@ -128,7 +129,7 @@ def finish(
     fits: Sequence[Fit],
     group: Group,
     engine: Engine,
-    progress: Callable[[Snapshot], None] | None = None,
+    progress: Callable[[AnySnapshot], None] | None = None,
 ) -> None:
     """Take a group to the results of its fits."""
     with records.storage_errors(run.path):
@@ -136,8 +137,8 @@ def finish(
         seconds = _seconds(run.path, len(fits))
         for at, (fit, job) in enumerate(zip(fits, group.jobs, strict=True)):
             stop = ended.last.params.members[at].stop
-            if stop.word == FAILED:
-                campaign.fail(fit, stop.reason, code_of(stop.reason))
+            if stop.code is StopCode.FAILED:
+                campaign.fail(fit, stop.sentence, code_of(stop.sentence))
             elif not is_finished(campaign.path, fit.id):
                 _write(campaign, fit, job, MemberEngine(engine, at), at, ended, seconds[at])
     close(run, step=ended.last.step)
@@ -162,9 +163,9 @@ def _write(
         fit_folder(campaign.path, fit.id), fit.spec.dump(), lambda: facts, overwrite=True
     )
     try:
-        last = Snapshot(step, member.params, terms[step])
-        numbers = {"objective": last.trace["objective"], "active": _active(job, member.params)}
-        said: dict[str, Any] = {"stop": member.stop.word, "reason": member.stop.reason, **numbers}
+        last = Snapshot(step, member.params, Info.of(terms[step]))
+        numbers = {"objective": last.info.objective, "active": _active(job, member.params)}
+        said: dict[str, Any] = {"stop": member.stop.code.value, "reason": member.stop.sentence, **numbers}
         run.events.add("ended", step=step, seconds=seconds, **said)
         ending = result.Ending(last, member.stop, terms, job.attributes(facts), ended.last.step)
         result.write(run.path, job.algorithm, engine, job.source, ending)

@@ -15,7 +15,7 @@ from ibpdist.campaigns.left import Ledger, Plan, ScoreTimes
 from ibpdist.campaigns.spec import in_words
 from ibpdist.catalog import systems
 from ibpdist.inference.batch import terms_of
-from ibpdist.inference.stopping import Snapshot
+from ibpdist.inference.stopping import AnySnapshot
 from ibpdist.runs.fit import PLANNED
 
 OVERHEAD = 0.02
@@ -76,7 +76,7 @@ class CampaignProgress:
             self.ledger.write(group, now)
         self.ledger.written |= self.ended
 
-    def step(self, fits: Sequence[Fit], now: Snapshot) -> None:
+    def step(self, fits: Sequence[Fit], now: AnySnapshot) -> None:
         """A group made a step."""
         ours = {fit.id for fit in self.fits}
         levels = {}

@@ -103,7 +103,7 @@ class Timing:
         if not systems.find(spec.system).in_turn:
             plain = _plain_of(spec, self._features(spec))
             with one_thread():
-                plain.init(plain.survey(self.seen(spec).read(0)), Draws(spec.seed).at(0))
+                plain.init(plain.summarise(self.seen(spec).read(0)), Draws(spec.seed).at(0))
 
     def _share_of(self, spec: FitSpec) -> float:
         """Chains that take rows in turn are the tasks of their steps; else chunks are."""
@@ -126,12 +126,12 @@ class Timing:
         return spec.chains * row, spec.chains * update
 
     def _sweep(self, sampler: Any, chunk: Chunk, draws: Draws) -> tuple[float, float]:
-        chain = sampler.start(chunk, sampler.model.observation.survey(chunk), draws.at(0))
+        chain = sampler.start(chunk, sampler.model.observation.summarise(chunk), draws.at(0))
         self._warm(lambda: sampler.sweep(chunk, chain, draws.at(1)))
         return clocked(lambda: sampler.sweep(chunk, chain, draws.at(1)))[1], 0.0
 
     def _step(self, fit: Any, chunk: Chunk, draws: Draws) -> tuple[float, float]:
-        params = fit.init(fit.survey(chunk), draws.at(0))
+        params = fit.init(fit.summarise(chunk), draws.at(0))
         local = fit.start(chunk, params, draws.at(0))
         self._warm(lambda: fit.local(chunk, local, params, draws.at(1)))
         (_, sums), rows = clocked(lambda: fit.local(chunk, local, params, draws.at(1)))

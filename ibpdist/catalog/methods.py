@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ibpdist.base.errors import UsageError
 
 if TYPE_CHECKING:
-    from ibpdist.model.model import Model
+    from ibpdist.inference._base import AnyParallel
+    from ibpdist.inference.in_turn.sequential import Sequential
+    from ibpdist.model.model import AnyModel
+
+    Algorithm = AnyParallel | Sequential
 
 FIT = 200
 """Steps after which a fit that a sampler begins with is good enough."""
@@ -57,22 +61,23 @@ class Method:
     """Names of its settings, and what makes the algorithm."""
 
     settings: tuple[str, ...]
-    make: Callable[[Model, MethodOptions], Any]
+    make: Callable[[AnyModel, MethodOptions], Algorithm]
 
 
-def _ascent(model: Model, asked: MethodOptions) -> Any:
-    """Coordinate ascent with moves; `auto` is the default start of the weights."""
+def _ascent(model: AnyModel, asked: MethodOptions) -> AnyParallel:
+    """Coordinate ascent with the moves that there are; `auto` is the default start of the weights."""
     from ibpdist.inference.ascent.coordinate import Coordinate
-    from ibpdist.inference.ascent.schedules import agenda_for
+    from ibpdist.inference.ascent.schedules import moves_for
     from ibpdist.inference.ascent.search import Search
 
     moves, anneal = asked.flag("moves", True), asked.number("anneal", 1.0, 1.0)
     begin = asked.start(model.weights.default_start, starts())
     fit = Coordinate(model, asked.features, asked.inner, begin, anneal)
-    return Search(fit, agenda_for(model)) if moves else fit
+    schedule = moves_for(model) if moves else None
+    return fit if schedule is None else Search(fit, schedule)
 
 
-def _gibbs(model: Model, asked: MethodOptions) -> Any:
+def _gibbs(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     """All rows at once given the prevalences, which are drawn too; `auto` begins where a variational fit
     ends."""
     from ibpdist.inference.ascent.coordinate import Coordinate
@@ -81,7 +86,7 @@ def _gibbs(model: Model, asked: MethodOptions) -> Any:
     return _warmed(model, asked, Coordinate(model, asked.features, asked.inner, begin))
 
 
-def _anchored(model: Model, asked: MethodOptions) -> Any:
+def _anchored(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     """The same without a limit to the number of features (`most` apart)."""
     from ibpdist.inference.gibbs.anchored import Anchored
 
@@ -92,7 +97,7 @@ def _anchored(model: Model, asked: MethodOptions) -> Any:
     return _warmed(model, asked, Anchored(model, features, most, asked.inner, births, begin=begin))
 
 
-def _warmed(model: Model, asked: MethodOptions, sampler: Any) -> Any:
+def _warmed(model: AnyModel, asked: MethodOptions, sampler: AnyParallel) -> AnyParallel:
     """The sampler after a fit, unless it was to begin in another way. The fit has at most half of the
     steps that are not kept, and none when all are kept: its steps are no draws."""
     from ibpdist.inference.gibbs.warmed import Warmed
@@ -109,10 +114,10 @@ def _random() -> Any:
     return Random()
 
 
-def _in_turn(turn: str) -> Callable[[Model, MethodOptions], Any]:
+def _in_turn(turn: str) -> Callable[[AnyModel, MethodOptions], Algorithm]:
     """Rows one after the other; `auto` begins where a variational fit ends."""
 
-    def make(model: Model, asked: MethodOptions) -> Any:
+    def make(model: AnyModel, asked: MethodOptions) -> Algorithm:
         from ibpdist.inference.in_turn.collapsed import Collapsed
         from ibpdist.inference.in_turn.in_turn import Coins, Empty, InTurn
         from ibpdist.inference.in_turn.prefit import Prefit
@@ -130,7 +135,7 @@ def _in_turn(turn: str) -> Callable[[Model, MethodOptions], Any]:
     return make
 
 
-def _particle(model: Model, asked: MethodOptions) -> Any:
+def _particle(model: AnyModel, asked: MethodOptions) -> Algorithm:
     """All rows once, by many particles."""
     from ibpdist.inference.in_turn.particle import Particles
 
@@ -149,7 +154,7 @@ IN_TURN = ("collapsed", "uncollapsed", "particle")
 """Methods that take the rows one after the other."""
 
 
-def variational(model: Model, asked: MethodOptions) -> Any:
+def variational(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     """The fit that a sampler of this model begins with: of the same observation and weights."""
     from ibpdist.model.model import Model
     from ibpdist.model.priors._base import Number

@@ -13,6 +13,7 @@ from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
 from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions
 
 if TYPE_CHECKING:
+    from ibpdist.catalog.methods import Algorithm
     from ibpdist.model.observations._base import Observation
     from ibpdist.model.priors._base import Prior
     from ibpdist.model.weights._base import Weights
@@ -41,8 +42,8 @@ class System:
         return found
 
     @property
-    def observation_type(self) -> type[Observation]:
-        found: type[Observation] = _observations()[self.observation]
+    def observation_type(self) -> type[Observation[Any, Any]]:
+        found: type[Observation[Any, Any]] = _observations()[self.observation]
         return found
 
     @property
@@ -106,7 +107,7 @@ def build(
     inner: int = 1,
     settings: Mapping[str, object] | None = None,
     burn: int = 0,
-) -> Any:
+) -> Algorithm:
     """The algorithm of a system with at most `features` features; settings go to the axis that has them,
     the others to the method. `burn` steps of a sampler are not kept."""
     from ibpdist.model.model import Model

@@ -37,7 +37,7 @@ class Part(NamedTuple):
     value: Any
 
 
-class History(Protocol):
+class History(Protocol[Params, Local]):
     """The record of a run that row state can be rebuilt from."""
 
     def publish(self, step: int, params: Params) -> None: ...
@@ -59,7 +59,7 @@ class Engine(Protocol):
     @property
     def chunks(self) -> int: ...
 
-    def publish(self, step: int, params: Params) -> None: ...
+    def publish(self, step: int, params: object) -> None: ...
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         """`task(bench, first, last, *arguments)` for every group of chunks, in their order."""

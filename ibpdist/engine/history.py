@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ibpdist.base.errors import StorageError
 from ibpdist.engine.checkpoint import KEPT, Checkpoints
-from ibpdist.inference._base import Local, Params
 from ibpdist.storage import records
 
 PATIENCE = 5.0
@@ -22,16 +22,16 @@ class RunHistory:
         self.run = run
         self.checkpoints = Checkpoints(run)
 
-    def publish(self, step: int, params: Params) -> None:
+    def publish(self, step: int, params: object) -> None:
         records.write(self.file(step), {"params": params}, durable=step == 0)
 
-    def params(self, step: int) -> Params:
+    def params(self, step: int) -> Any:
         deadline = time.monotonic() + PATIENCE
         while not self.file(step).exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         return records.read(self.file(step), "params")
 
-    def state(self, chunk: int, step: int) -> tuple[int, Local] | None:
+    def state(self, chunk: int, step: int) -> tuple[int, Any] | None:
         for saved in self.checkpoints.steps():
             if saved > step:
                 continue
@@ -41,7 +41,7 @@ class RunHistory:
                 continue
         return None
 
-    def save(self, step: int, first: int, states: Sequence[Local]) -> dict[str, str]:
+    def save(self, step: int, first: int, states: Sequence[object]) -> dict[str, str]:
         return self.checkpoints.save(step, first, states)
 
     def prune(self) -> None:

@@ -11,15 +11,15 @@ from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk, Source
 from ibpdist.engine._base import Engine, Part, Scalar
 from ibpdist.engine.serial import function
-from ibpdist.engine.work import Workbench
-from ibpdist.inference._base import Local, Parallel, Params
+from ibpdist.engine.work import AnyWorkbench
+from ibpdist.inference._base import AnyParallel
 from ibpdist.model.observations._base import RowState
 
 OF_MEMBER = "ibpdist.engine.members:of_member"
 OF_CHAIN = "ibpdist.engine.members:of_chain"
 
 
-def of_member(bench: Workbench, first: int, last: int, task: str, member: int, *arguments: Scalar) -> Any:
+def of_member(bench: AnyWorkbench, first: int, last: int, task: str, member: int, *arguments: Scalar) -> Any:
     """A task on the view of one member."""
     return function(task)(MemberBench(bench, member), first, last, *arguments)
 
@@ -28,13 +28,13 @@ def of_member(bench: Workbench, first: int, last: int, task: str, member: int, *
 class MemberBench:
     """What tasks that read results use of a workbench."""
 
-    bench: Workbench
+    bench: AnyWorkbench
     member: int
 
     @property
-    def algorithm(self) -> Parallel:
+    def algorithm(self) -> AnyParallel:
         batch: Any = self.bench.algorithm
-        found: Parallel = batch.members[self.member].algorithm
+        found: AnyParallel = batch.members[self.member].algorithm
         return found
 
     @property
@@ -44,10 +44,10 @@ class MemberBench:
     def chunk(self, index: int) -> Chunk:
         return self.bench.chunk(index)
 
-    def params(self, step: int) -> Params:
+    def params(self, step: int) -> Any:
         return self.bench.params(step).members[self.member].params
 
-    def state(self, index: int, step: int, chunk: Chunk | None = None) -> Local:
+    def state(self, index: int, step: int, chunk: Chunk | None = None) -> Any:
         return self.bench.state(index, step, chunk).members[self.member]
 
 
@@ -62,7 +62,7 @@ class MemberEngine:
     def chunks(self) -> int:
         return self.engine.chunks
 
-    def publish(self, step: int, params: Params) -> None:
+    def publish(self, step: int, params: object) -> None:
         raise IbpError("a member is advanced by its batch; this is a bug")
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
@@ -79,7 +79,7 @@ class MemberEngine:
 
 
 def of_chain(
-    bench: Workbench, chain: int, _: int, task: str, first: int, last: int, *arguments: Scalar
+    bench: AnyWorkbench, chain: int, _: int, task: str, first: int, last: int, *arguments: Scalar
 ) -> Any:
     """A task on the view of one chain, whose rows are all in one place."""
     return function(task)(ChainBench(bench, chain), first, last, *arguments)
@@ -89,13 +89,13 @@ def of_chain(
 class ChainBench:
     """The same of one chain: its rows in the chunks of the data."""
 
-    bench: Workbench
+    bench: AnyWorkbench
     chain: int
 
     @property
-    def algorithm(self) -> Parallel:
+    def algorithm(self) -> AnyParallel:
         chains: Any = self.bench.algorithm
-        found: Parallel = chains.members[self.chain].algorithm
+        found: AnyParallel = chains.members[self.chain].algorithm
         return found
 
     @property
@@ -107,10 +107,10 @@ class ChainBench:
     def chunk(self, index: int) -> Chunk:
         return self.source.read(index)
 
-    def params(self, step: int) -> Params:
+    def params(self, step: int) -> Any:
         return self.bench.params(step).members[self.chain].params
 
-    def state(self, index: int, step: int, chunk: Chunk | None = None) -> Local:
+    def state(self, index: int, step: int, chunk: Chunk | None = None) -> Any:
         start, stop = self.source.bounds(index)
         rows: RowState = self.bench.state(self.chain, step).state
         return replace(rows, z=rows.z[:, start:stop], w=rows.w[:, start:stop])
@@ -124,7 +124,7 @@ class ChainEngine:
     chain: int
     chunks: int
 
-    def publish(self, step: int, params: Params) -> None:
+    def publish(self, step: int, params: object) -> None:
         raise IbpError("a chain is advanced with the others; this is a bug")
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:

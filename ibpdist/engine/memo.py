@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class PinnedData:
         return chunk
 
 
-class Memo(Protocol):
+class Memo(Protocol[Local]):
     """The newest row state of each chunk, with its step."""
 
     def get(self, chunk: int) -> tuple[int, Local] | None: ...
@@ -54,7 +54,7 @@ class Memo(Protocol):
     def put(self, chunk: int, step: int, state: Local) -> None: ...
 
 
-class InMemory:
+class InMemory(Generic[Local]):
     """Row states in memory."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Spilled:
     size: int
     total: int
 
-    def unpack(self, content: bytes) -> Local:
+    def unpack(self, content: bytes) -> Any:
         """The record; its arrays are read-only views of the content."""
         made, at = {}, 0
         for name, (dtype, shape) in self.arrays.items():
@@ -88,7 +88,7 @@ class Spilled:
         return unpack(self.outline, made)
 
 
-class InFiles:
+class InFiles(Generic[Local]):
     """Row states in local files, for when memory is short; a file that is not whole is a miss.
 
     A file holds the bare bytes of the arrays and is overwritten in place, so that it stays in the pages

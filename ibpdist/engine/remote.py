@@ -12,7 +12,7 @@ from ibpdist.base.threads import kernels
 from ibpdist.engine._base import Scalar
 from ibpdist.engine.provenance import versions
 from ibpdist.engine.serial import function
-from ibpdist.engine.work import Workbench
+from ibpdist.engine.work import AnyWorkbench
 
 MALLOC = {
     "MALLOC_TRIM_THRESHOLD_": "268435456",
@@ -23,7 +23,7 @@ MALLOC = {
 KEPT = 2
 """Runs whose data and row state a process keeps."""
 
-_benches: OrderedDict[tuple[str, str], Workbench] = OrderedDict()
+_benches: OrderedDict[tuple[str, str], AnyWorkbench] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -53,7 +53,7 @@ def report(probe: str) -> dict[str, Any]:
     }
 
 
-def _bench(build: str, run: str, nonce: str, cache: int, spill: bool) -> Workbench:
+def _bench(build: str, run: str, nonce: str, cache: int, spill: bool) -> AnyWorkbench:
     key = (run, nonce)
     with _lock:
         if key not in _benches:

@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from ibpdist.engine._base import LOOK, SURVEY, Part, Scalar, groups
-from ibpdist.engine.work import Workbench
-from ibpdist.inference._base import Local, Params
+from ibpdist.engine.work import AnyWorkbench
 
 WIDTH = 16
 """Chunks of a group; bounds what is held at once when row state is saved."""
@@ -23,14 +22,14 @@ def function(task: str) -> Any:
 class Serial:
     """One workbench, all chunks in order."""
 
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: AnyWorkbench) -> None:
         self.bench = bench
 
     @property
     def chunks(self) -> int:
         return self.bench.source.chunks
 
-    def publish(self, step: int, params: Params) -> None:
+    def publish(self, step: int, params: object) -> None:
         self.bench.history.publish(step, params)
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
@@ -51,16 +50,16 @@ class MemoryHistory:
     """The record of a fit without a directory: the row state in memory is never lost, so it is short."""
 
     def __init__(self) -> None:
-        self._params: dict[int, Params] = {}
+        self._params: dict[int, object] = {}
 
-    def publish(self, step: int, params: Params) -> None:
+    def publish(self, step: int, params: object) -> None:
         self._params = {at: p for at, p in self._params.items() if at >= step - 1} | {step: params}
 
-    def params(self, step: int) -> Params:
+    def params(self, step: int) -> Any:
         return self._params[step]
 
-    def state(self, chunk: int, step: int) -> tuple[int, Local] | None:
+    def state(self, chunk: int, step: int) -> tuple[int, Any] | None:
         return None
 
-    def save(self, step: int, first: int, states: Sequence[Local]) -> dict[str, str]:
+    def save(self, step: int, first: int, states: Sequence[object]) -> dict[str, str]:
         return {}

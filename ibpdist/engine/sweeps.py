@@ -12,8 +12,8 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.threads import one_thread
 from ibpdist.engine._base import ADVANCE, LOOK, SURVEY, Block, Engine, Part
 from ibpdist.engine.tree import TreeSum
-from ibpdist.inference._base import Params, Steps
-from ibpdist.inference.starts.start_questions import begun
+from ibpdist.inference._base import Local, Params, Steps, Sums
+from ibpdist.inference.starts import start_questions
 from ibpdist.inference.stopping import Snapshot
 
 Looked = Callable[[str, int, int], None]
@@ -21,13 +21,13 @@ Looked = Callable[[str, int, int], None]
 
 
 def sweeps(
-    algorithm: Steps,
+    algorithm: Steps[Params, Local, Sums],
     engine: Engine,
     seed: int,
     begin: tuple[int, Params] | None = None,
-    like: Params | None = None,
+    like: object | None = None,
     looked: Looked | None = None,
-) -> Iterator[Snapshot]:
+) -> Iterator[Snapshot[Params]]:
     """Steps without end, from the initial parameters or after step `begin`, whose row state is known.
 
     `like` are parameters of another fit to begin with instead of the algorithm's own. `looked` is told how
@@ -40,16 +40,16 @@ def sweeps(
         began = time.perf_counter()
         block = sweep(engine, step)
         with one_thread():
-            params, trace = algorithm.update(params, block.sums, draws.at(step))
+            params, info = algorithm.update(params, block.sums, draws.at(step))
         engine.publish(step, params)
-        yield Snapshot(step, params, trace, time.perf_counter() - began, block.replayed)
+        yield Snapshot(step, params, info, time.perf_counter() - began, block.replayed)
 
 
 def initial(
-    algorithm: Steps,
+    algorithm: Steps[Params, Local, Sums],
     engine: Engine,
     draws: Draws,
-    like: Params | None = None,
+    like: object | None = None,
     looked: Looked | None = None,
 ) -> Params:
     """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
@@ -64,7 +64,7 @@ def initial(
         what = f"looking for a start, pass {-step}"
         return reduced(_counted(engine.each(LOOK, step), what, engine.chunks, looked))
 
-    return begun(algorithm, survey, at, answer)
+    return start_questions.initial(algorithm, survey, at, answer)
 
 
 def _counted(found: Iterable[Part], what: str, chunks: int, looked: Looked | None) -> Iterator[Part]:

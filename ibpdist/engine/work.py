@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Generic
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of
@@ -17,31 +17,31 @@ from ibpdist.data._base import Chunk, Source
 from ibpdist.engine._base import Block, History
 from ibpdist.engine.memo import InMemory, Memo, PinnedData
 from ibpdist.engine.tree import TreeSum
-from ibpdist.inference._base import Local, Params, Steps
+from ibpdist.inference._base import Local, Params, Steps, Sums
 
 KEPT_PARAMS = 32
 BATCH = 4 << 20
 """Bytes of row state that make a file of a checkpoint."""
 
 
-class Workbench:
+class Workbench(Generic[Params, Local, Sums]):
     """Algorithm, data and record of a run, and what this process remembers of its rows."""
 
     def __init__(
         self,
-        algorithm: Steps,
+        algorithm: Steps[Params, Local, Sums],
         source: Source,
-        history: History,
+        history: History[Params, Local],
         seed: int,
         *,
         cache: int = 0,
-        memo: Memo | None = None,
+        memo: Memo[Local] | None = None,
     ) -> None:
         self.algorithm, self.source, self.history = algorithm, source, history
         self.draws = Draws(seed)
         self.replayed = 0
         self._data = PinnedData(source, cache)
-        self._memo: Memo = memo or InMemory()
+        self._memo: Memo[Local] = memo or InMemory()
         self._params: dict[int, Params] = {}
 
     def params(self, step: int) -> Params:
@@ -66,11 +66,11 @@ class Workbench:
         self._memo.put(index, step, local)
         return local
 
-    def turn(self, chunk: Chunk, local: Local, step: int) -> tuple[Local, Any]:
+    def turn(self, chunk: Chunk, local: Local, step: int) -> tuple[Local, Sums]:
         """One step of one chunk: new row state and sums."""
         return self.algorithm.local(chunk, local, self.params(step - 1), self.draws.at(step))
 
-    def advance(self, index: int, step: int) -> Any:
+    def advance(self, index: int, step: int) -> Sums:
         """Make `step` on a chunk, remember its row state; the sums."""
         chunk = self.chunk(index)
         local, sums = self.turn(chunk, self.state(index, step - 1, chunk), step)
@@ -94,16 +94,19 @@ class Workbench:
         return max(known, key=lambda one: one[0], default=None)
 
 
-def survey(bench: Workbench, first: int, last: int) -> Any:
+AnyWorkbench = Workbench[Any, Any, Any]
+
+
+def survey(bench: AnyWorkbench, first: int, last: int) -> Any:
     """Facts of the data of a group of chunks."""
     total: TreeSum[Any] = TreeSum()
     with one_thread():
         for index in range(first, last):
-            total.add(bench.algorithm.survey(bench.chunk(index)))
+            total.add(bench.algorithm.summarise(bench.chunk(index)))
     return total.value()
 
 
-def look(bench: Workbench, first: int, last: int, step: int) -> Any:
+def look(bench: AnyWorkbench, first: int, last: int, step: int) -> Any:
     """The answer of a group of chunks to the question that was published as params of `step`."""
     total: TreeSum[Any] = TreeSum()
     question, draws = bench.params(step), bench.draws.at(0)
@@ -113,7 +116,7 @@ def look(bench: Workbench, first: int, last: int, step: int) -> Any:
     return total.value()
 
 
-def advance(bench: Workbench, first: int, last: int, step: int) -> Block:
+def advance(bench: AnyWorkbench, first: int, last: int, step: int) -> Block:
     """Make `step` on a group of chunks."""
     began, replayed = time.perf_counter(), bench.replayed
     total: TreeSum[Any] = TreeSum()
@@ -123,10 +126,10 @@ def advance(bench: Workbench, first: int, last: int, step: int) -> Block:
     return Block(total.value(), time.perf_counter() - began, bench.replayed - replayed)
 
 
-def save(bench: Workbench, first: int, last: int, step: int) -> Mapping[str, str]:
+def save(bench: AnyWorkbench, first: int, last: int, step: int) -> Mapping[str, str]:
     """Store the row states of a group after `step`, no more at once than BATCH; hashes by file name."""
     files: dict[str, str] = {}
-    states: list[Local] = []
+    states: list[Any] = []
     with one_thread():
         for index in range(first, last):
             states.append(bench.state(index, step))
@@ -136,5 +139,5 @@ def save(bench: Workbench, first: int, last: int, step: int) -> Mapping[str, str
     return files
 
 
-def _size(state: Local) -> int:
+def _size(state: object) -> int:
     return sum(array.nbytes for array in arrays_of(state).values())

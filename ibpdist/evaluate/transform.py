@@ -25,10 +25,12 @@ from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.labels import RowLabels
 from ibpdist.data.output_path import refuse_place
 from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
-from ibpdist.inference._base import Named
+from ibpdist.inference._base import Named, RowInference
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.params import AnyModelParams
+from ibpdist.inference.in_turn.sequential import Sequential
 from ibpdist.model.observations._base import RowState
+from ibpdist.model.observations.capabilities import Grouped
 from ibpdist.predict.chunks import over_chunks, threads_for
 from ibpdist.storage import files, zarr_groups
 from ibpdist.storage.codec import zarr_codecs
@@ -55,23 +57,31 @@ class Rows:
 class Inference:
     """An algorithm with the parameters of a fit."""
 
-    algorithm: Coordinate
-    params: ModelParams
+    algorithm: RowInference
+    params: AnyModelParams
     seed: int = 0
     tolerance: float = TOLERANCE
 
     def rows(self, source: Source, index: int) -> Rows:
         """z (and w) of the rows of a chunk."""
         chunk = source.read(index)
-        met = self.algorithm.model.observation.met(self.params.observation, chunk)
-        parts = [self._named(part, replace(self.params, observation=seen)) for part, seen in met]
+        parts = [
+            self._named(part, replace(self.params, observation=seen)) for part, seen in self._blocks(chunk)
+        ]
         joined = {name: np.concatenate([part[name][1] for part in parts], axis=1) for name in parts[0]}
         found: Named = {
             name: (("row", "feature"), np.ascontiguousarray(table.T)) for name, table in joined.items()
         }
         return Rows(chunk.start, found, source.row_coords(index))
 
-    def _named(self, chunk: Chunk, params: ModelParams) -> Named:
+    def _blocks(self, chunk: Chunk) -> Iterator[tuple[Chunk, Any]]:
+        """Rows with the parameters of the observation for the cells that they miss."""
+        observation, params = self.algorithm.model.observation, self.params.observation
+        if isinstance(observation, Grouped):
+            return observation.per_row_params(params, chunk)
+        return iter([(chunk, params)])
+
+    def _named(self, chunk: Chunk, params: AnyModelParams) -> Named:
         state = self.algorithm.start(chunk, params, Draws(self.seed))
         steps = accumulate(
             count(1),
@@ -128,8 +138,10 @@ def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference
 
     spec = spec_of(result)
     built = systems.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
-    in_turn = systems.find(spec.system).in_turn
-    algorithm = Coordinate(built.model, 1, _INNER) if in_turn else built.plain()
+    if isinstance(built, Sequential):
+        algorithm: RowInference = Coordinate(built.model, 1, _INNER)
+    else:
+        algorithm = built.row_inference()
     return Inference(algorithm, state_of(result), spec.seed, tolerance)
 
 

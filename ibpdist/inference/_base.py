@@ -1,31 +1,97 @@
 """The two protocols of algorithms: all chunks at once, or chunk by chunk.
 
-`Params` (global), `Local` (row state of a chunk) and the sums are structs; everything else
-is a pure function of its arguments, so that it can be run anywhere and run again.
+Parameters (global), row state (of a chunk) and sums are structs, and each algorithm has its own kinds of
+them. Everything else is a pure function of its arguments, so that it can be run anywhere and run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass, fields
+from typing import Any, Protocol, Self, TypeVar
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Named as Named
+from ibpdist.base.structs import struct
 from ibpdist.data._base import Chunk
+from ibpdist.model.model import AnyModel
 
-Params = Any
-Local = Any
-Sums = Any
+Params = TypeVar("Params")
+Local = TypeVar("Local")
+Sums = TypeVar("Sums")
 Known = Sequence[tuple[Any, Any]]
 """Questions asked before a fit, each with its answer."""
 Trace = Mapping[str, float]
-"""Terms of one step by name; always `objective`, `bound` and `active`."""
+"""Numbers of one step by name, as they are stored and shown."""
 
 
-class Steps(Protocol):
+@struct("nothing", since=1)
+class Nothing:
+    """Stands where there is no record."""
+
+
+NOTHING = Nothing()
+
+
+@dataclass(frozen=True)
+class Info:
+    """What one step says of itself: terms by name, and what rules of stopping and people look at.
+
+    `terms` always has `objective`, `bound` and `active`, and the terms that the objective is the sum of. A
+    number that does not apply to an algorithm is None.
+    """
+
+    terms: Trace
+    magnitude: float | None = None
+    """Size of the largest terms that cancel in the objective: its rounding is relative to it."""
+    heat: float | None = None
+    """Factor of the variances in this step; objectives at different heats do not compare."""
+    settled: float | None = None
+    """1 when nothing more is to be tried."""
+    trial: float | None = None
+    """The objective of what is being tried; the terms are those of the fit so far."""
+    move: float | None = None
+    """Number of the move that was decided on in this step, counted from 1; 0: none."""
+    gain: float | None = None
+    accepted: float | None = None
+    warming: float | None = None
+    """1 while a fit prepares the start of a sampler."""
+    running: float | None = None
+    """How many fits of a batch have not ended."""
+
+    @property
+    def objective(self) -> float:
+        return float(self.terms["objective"])
+
+    @property
+    def cold(self) -> bool:
+        """Whether the variances are as they are."""
+        return self.heat is None or self.heat == 1
+
+    @property
+    def finished(self) -> bool:
+        """Whether a flat objective means the end: nothing more is to be tried."""
+        return self.settled is None or bool(self.settled)
+
+    def trace(self) -> dict[str, float]:
+        """All numbers by name."""
+        own = {name: getattr(self, name) for name in NOT_TERMS}
+        return {**self.terms, **{name: value for name, value in own.items() if value is not None}}
+
+    @classmethod
+    def of(cls, trace: Trace) -> Self:
+        """From numbers by name, as `trace` gives them."""
+        terms = {name: value for name, value in trace.items() if name not in NOT_TERMS}
+        return cls(terms, **{name: trace[name] for name in NOT_TERMS if name in trace})
+
+
+NOT_TERMS = tuple(f.name for f in fields(Info) if f.name != "terms")
+
+
+class Steps(Protocol[Params, Local, Sums]):
     """All chunks, then one update. Steps count from 1; the start of the row state is step 0."""
 
-    def survey(self, chunk: Chunk) -> Any:
+    def summarise(self, chunk: Chunk) -> Any:
         """Facts of the data that are needed once; reduced over chunks like sums."""
         ...
 
@@ -39,8 +105,8 @@ class Steps(Protocol):
 
     def init(self, survey: Any, draws: Draws, known: Known = ()) -> Params: ...
 
-    def adopt(self, params: Params, survey: Any) -> Params:
-        """Parameters of another fit, for these data."""
+    def adopt(self, params: Any, survey: Any) -> Params:
+        """Parameters for these data, from those that `handover_params` of another fit gave."""
         ...
 
     def start(self, chunk: Chunk, params: Params, draws: Draws) -> Local:
@@ -52,30 +118,30 @@ class Steps(Protocol):
         given away, and added up in place."""
         ...
 
-    def update(self, params: Params, sums: Sums, draws: Draws) -> tuple[Params, Trace]: ...
+    def update(self, params: Params, sums: Sums, draws: Draws) -> tuple[Params, Info]: ...
 
     def monotone(self) -> bool:
         """Whether the objective may never fall (false for draws)."""
         ...
 
 
-class Parallel(Steps, Protocol):
+class Parallel(Steps[Params, Local, Sums], Protocol[Params, Local, Sums]):
     """Steps that lead to a result."""
 
-    def carried(self, params: Params, sums: Sums) -> Sums:
-        """Sums of rows that are not met again, made before these parameters, as they are under them."""
+    def rescale_old_sums(self, params: Params, sums: Sums) -> Sums:
+        """Sums of rows that are not visited again, made before these parameters, in the units of these."""
         ...
 
     def additive(self, params: Params) -> bool:
         """Whether sums made under these parameters can be added to those of rows yet to come."""
         ...
 
-    def final(self, params: Params) -> Params:
+    def handover_params(self, params: Params) -> Any:
         """Parameters to start another fit from, or to find the features of new rows with."""
         ...
 
-    def plain(self) -> Parallel:
-        """What finds the features of rows under final parameters."""
+    def row_inference(self) -> RowInference:
+        """What finds the features of rows under parameters that were handed over."""
         ...
 
     def describe(self, params: Params) -> Named:
@@ -85,3 +151,14 @@ class Parallel(Steps, Protocol):
     def describe_rows(self, local: Local, params: Params) -> Named:
         """Row results of a chunk, dims (feature, row), features in the order of `describe`."""
         ...
+
+
+class RowInference(Parallel[Any, Any, Any], Protocol):
+    """What finds the features of rows, of one model and without moves."""
+
+    @property
+    def model(self) -> AnyModel: ...
+
+
+AnySteps = Steps[Any, Any, Any]
+AnyParallel = Parallel[Any, Any, Any]

@@ -17,11 +17,9 @@ from ibpdist.base.errors import IbpError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Array, dims, parts, replace, struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Known, Parallel, Trace
-from ibpdist.inference.ascent.search import NOTHING, Nothing
-from ibpdist.inference.stopping import Snapshot, Stop, StopRule
+from ibpdist.inference._base import NOTHING, AnyParallel, Info, Known, Nothing, Trace
+from ibpdist.inference.stopping import AnySnapshot, Snapshot, Stop, StopCode, StopRule
 
-FAILED = "failed"
 SHOWN = ("objective", "bound", "active")
 
 
@@ -43,7 +41,7 @@ class MemberParams:
     @property
     def stop(self) -> Stop | None:
         """Why it ended; None while it runs."""
-        return Stop(_text(self.word), _text(self.reason)) if self.word.size else None
+        return Stop(StopCode(_text(self.word)), _text(self.reason)) if self.word.size else None
 
 
 @struct("members", since=1)
@@ -64,7 +62,7 @@ class Left:
 class Member:
     """A fit that is one of several: its algorithm, its randomness, and the rules that end it."""
 
-    algorithm: Parallel
+    algorithm: AnyParallel
     seed: int
     chain: int = 0
     rules: tuple[StopRule, ...] = ()
@@ -72,11 +70,11 @@ class Member:
     def draws(self, draws: Draws) -> Draws:
         return Draws(self.seed, draws.step, self.chain)
 
-    def after(self, one: MemberParams, now: Snapshot) -> MemberParams:
+    def after(self, one: MemberParams, now: AnySnapshot) -> MemberParams:
         """How it stands after a step: running, or ended by one of its rules."""
-        level, heat = now.trace["objective"], now.trace.get("heat", 1.0)
+        level, heat = now.info.objective, 1.0 if now.info.heat is None else now.info.heat
         before = None if now.step == 1 else _before(one, now.step)
-        made = replace(running(now.params), level=np.asarray(float(level)), heat=np.asarray(float(heat)))
+        made = replace(running(now.params), level=np.asarray(level), heat=np.asarray(float(heat)))
         stop = next((found for rule in self.rules if (found := rule(before, now)) is not None), None)
         return made if stop is None else _ended(made, now.step, stop)
 
@@ -89,8 +87,8 @@ class Batch:
     members: tuple[Member, ...]
     isolate: bool = True
 
-    def survey(self, chunk: Chunk) -> Any:
-        return self.members[0].algorithm.survey(chunk)
+    def summarise(self, chunk: Chunk) -> Any:
+        return self.members[0].algorithm.summarise(chunk)
 
     def ask(self, survey: Any, known: Known, draws: Draws) -> Members | None:
         asked = [self._ask(i, survey, known, draws) for i in range(len(self.members))]
@@ -139,14 +137,14 @@ class Batch:
             sums.append(found[1])
         return Members(tuple(states)), Members(tuple(sums))
 
-    def update(self, params: Members, sums: Members, draws: Draws) -> tuple[Members, Trace]:
+    def update(self, params: Members, sums: Members, draws: Draws) -> tuple[Members, Info]:
         made, terms = [], {}
         for i, (one, seen) in enumerate(zip(params.members, sums.members, strict=True)):
             if one.stop is None:
                 one, trace = self._updated(self.members[i], one, seen, draws)
                 terms.update({f"{i}/{name}": value for name, value in trace.items()})
             made.append(one)
-        return Members(tuple(made)), {**summary(made, terms), **terms}
+        return Members(tuple(made)), summary(made, terms)
 
     def monotone(self) -> bool:
         return False
@@ -165,10 +163,10 @@ class Batch:
     def _updated(
         self, member: Member, one: MemberParams, sums: Any, draws: Draws
     ) -> tuple[MemberParams, Trace]:
-        """A member after its update: running, ended by a rule, or failed."""
+        """A member after its update: running, ended by a rule, or failed; and its numbers."""
         try:
-            params, trace = member.algorithm.update(one.params, sums, member.draws(draws))
-            return member.after(one, Snapshot(draws.step, params, trace)), trace
+            params, info = member.algorithm.update(one.params, sums, member.draws(draws))
+            return member.after(one, Snapshot(draws.step, params, info)), info.trace()
         except Exception as error:  # noqa: BLE001  (a member fails alone)
             return _failed(one.params, draws.step, self._aside(error)), {}
 
@@ -191,18 +189,18 @@ def terms_of(member: int, terms: Mapping[str, float]) -> dict[str, float]:
 class AllEnded:
     """Every member has ended."""
 
-    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
-        if now.trace["running"]:
+    def __call__(self, before: AnySnapshot | None, now: AnySnapshot) -> Stop | None:
+        if now.info.running:
             return None
-        return Stop("ended", "every fit has ended")
+        return Stop(StopCode.ENDED, "every fit has ended")
 
 
-def summary(members: Sequence[MemberParams], terms: Mapping[str, float]) -> dict[str, float]:
-    """What is shown of a step: that of the member with the best objective, and how many still run."""
+def summary(members: Sequence[MemberParams], terms: Mapping[str, float]) -> Info:
+    """The terms of all members, those of the member with the best objective, and how many still run."""
     levels = {name: value for name, value in terms.items() if name.endswith("/objective")}
     best = max(levels, key=lambda name: levels[name], default=None)
     shown = {name: terms[f"{best.partition('/')[0]}/{name}"] if best else 0.0 for name in SHOWN}
-    return {**shown, "running": float(sum(one.stop is None for one in members))}
+    return Info({**shown, **terms}, running=float(sum(one.stop is None for one in members)))
 
 
 def _own(i: int, known: Known) -> list[tuple[Any, Any]]:
@@ -214,8 +212,8 @@ def _own(i: int, known: Known) -> list[tuple[Any, Any]]:
     ]
 
 
-def _before(one: MemberParams, step: int) -> Snapshot:
-    return Snapshot(step - 1, None, {"objective": float(one.level), "heat": float(one.heat)})
+def _before(one: MemberParams, step: int) -> Snapshot[None]:
+    return Snapshot(step - 1, None, Info({"objective": float(one.level)}, heat=float(one.heat)))
 
 
 def running(params: Any) -> MemberParams:
@@ -224,12 +222,12 @@ def running(params: Any) -> MemberParams:
 
 
 def _ended(one: MemberParams, step: int, stop: Stop) -> MemberParams:
-    word, reason = _letters(stop.word), _letters(stop.reason)
+    word, reason = _letters(stop.code), _letters(stop.sentence)
     return replace(one, ended=np.asarray(step), word=word, reason=reason)
 
 
 def _failed(params: Any, step: int, sentence: str) -> MemberParams:
-    return _ended(running(params), step, Stop(FAILED, sentence))
+    return _ended(running(params), step, Stop(StopCode.FAILED, sentence))
 
 
 def _letters(text: str) -> Array:

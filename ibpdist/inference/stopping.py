@@ -5,31 +5,53 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
 
 from ibpdist.base.errors import IbpError
-from ibpdist.inference._base import Params, Trace
+from ibpdist.inference._base import Info
+
+Params_co = TypeVar("Params_co", covariant=True)
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Generic[Params_co]):
     """The state of a fit after a step; what its terms are called is up to the algorithm."""
 
     step: int
-    params: Params
-    trace: Trace
+    params: Params_co
+    info: Info
     seconds: float = 0.0
     replayed: int = 0
+
+    @property
+    def trace(self) -> dict[str, float]:
+        """Numbers of the step by name."""
+        return self.info.trace()
+
+
+class StopCode(StrEnum):
+    """Why fits end; the values are what results and logs hold."""
+
+    CONVERGED = "converged"
+    STEP_LIMIT = "step limit"
+    COMPLETE = "complete"
+    """A chain made all of its steps."""
+    ENDED = "ended"
+    """Every fit of a batch has ended."""
+    FAILED = "failed"
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a fit ended: one word for programs, a sentence for people."""
+    """Why a fit ended: a code for programs, a sentence for people."""
 
-    word: str
-    reason: str
+    code: StopCode
+    sentence: str
 
 
-StopRule = Callable[[Snapshot | None, Snapshot], Stop | None]
+AnySnapshot = Snapshot[Any]
+StopRule = Callable[[AnySnapshot | None, AnySnapshot], Stop | None]
 
 
 @dataclass(frozen=True)
@@ -38,15 +60,15 @@ class Converged:
 
     rtol: float = 1e-6
 
-    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
-        if before is None or not now.trace.get("settled", 1.0):
+    def __call__(self, before: AnySnapshot | None, now: AnySnapshot) -> Stop | None:
+        if before is None or not now.info.finished:
             return None
-        level = now.trace["objective"]
-        gain = level - before.trace["objective"]
+        level = now.info.objective
+        gain = level - before.info.objective
         if not 0 <= gain < self.rtol * abs(level):
             return None
         return Stop(
-            "converged",
+            StopCode.CONVERGED,
             f"converged: the objective gained {gain:.3g} in step {now.step}, "
             f"less than {self.rtol:g} of {abs(level):.6g}",
         )
@@ -58,10 +80,10 @@ class StepLimit:
 
     steps: int
 
-    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
+    def __call__(self, before: AnySnapshot | None, now: AnySnapshot) -> Stop | None:
         if now.step < self.steps:
             return None
-        return Stop("step limit", f"stopped at the limit of {self.steps} steps")
+        return Stop(StopCode.STEP_LIMIT, f"stopped at the limit of {self.steps} steps")
 
 
 @dataclass(frozen=True)
@@ -70,8 +92,10 @@ class AllSteps:
 
     steps: int
 
-    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
-        return None if now.step < self.steps else Stop("complete", f"made all of its {self.steps} steps")
+    def __call__(self, before: AnySnapshot | None, now: AnySnapshot) -> Stop | None:
+        if now.step < self.steps:
+            return None
+        return Stop(StopCode.COMPLETE, f"made all of its {self.steps} steps")
 
 
 @dataclass(frozen=True)
@@ -86,17 +110,17 @@ class Rising:
     tolerance: float
     monotone: bool
 
-    def __call__(self, before: Snapshot | None, now: Snapshot) -> Stop | None:
-        level = now.trace["objective"]
-        wrong = [f"{name} = {value}" for name, value in now.trace.items() if not math.isfinite(value)]
+    def __call__(self, before: AnySnapshot | None, now: AnySnapshot) -> Stop | None:
+        level = now.info.objective
+        wrong = [f"{name} = {value}" for name, value in now.info.trace().items() if not math.isfinite(value)]
         if wrong:
             raise IbpError(f"step {now.step}: {', '.join(wrong)} is not a finite number; this is a bug")
         if before is None or not self.monotone:
             return None
-        if before.trace.get("heat", 1.0) != 1 or now.trace.get("heat", 1.0) != 1:
+        if not before.info.cold or not now.info.cold:
             return None
-        fall = before.trace["objective"] - level
-        if fall > self.tolerance * (abs(level) + self.cells + now.trace.get("magnitude", 0.0)):
+        fall = before.info.objective - level
+        if fall > self.tolerance * (abs(level) + self.cells + (now.info.magnitude or 0.0)):
             raise IbpError(
                 f"step {now.step}: the objective fell by {fall:.6g} to {level:.12g}, "
                 "although no step of this algorithm can lower it; this is a bug"
@@ -110,8 +134,8 @@ def tolerance(itemsize: int) -> float:
 
 
 def until(
-    steps: Iterator[Snapshot], rules: list[StopRule], before: Snapshot | None = None
-) -> Iterator[tuple[Snapshot, Stop | None]]:
+    steps: Iterator[Snapshot[Params_co]], rules: list[StopRule], before: AnySnapshot | None = None
+) -> Iterator[tuple[Snapshot[Params_co], Stop | None]]:
     """The steps up to and with the first at which a rule stops."""
     for now in steps:
         stop = next((found for rule in rules if (found := rule(before, now)) is not None), None)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Generic
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import MEAN, Rule, Rules
-from ibpdist.model.observations._base import Observation
+from ibpdist.model.observations._base import Observation, Params, Sums
 from ibpdist.model.priors._base import Prior
 from ibpdist.model.weights._base import Weights
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Generic[Params, Sums]):
     """prior x weights x observation under `rules`; an impossible pair is refused in a sentence."""
 
     prior: Prior
     weights: Weights
-    observation: Observation
+    observation: Observation[Params, Sums]
     rules: Rules = MEAN
 
     def __post_init__(self) -> None:
@@ -44,3 +45,6 @@ class Model:
 
     def _every_rule(self) -> tuple[Rule, ...]:
         return self.rules.z, self.rules.weights, self.rules.prior, self.rules.dictionary
+
+
+AnyModel = Model[Any, Any]

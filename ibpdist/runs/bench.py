@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.store import changed
 from ibpdist.engine.history import RunHistory
-from ibpdist.engine.memo import InFiles, InMemory
-from ibpdist.engine.work import Workbench
+from ibpdist.engine.memo import InFiles, InMemory, Memo
+from ibpdist.engine.work import AnyWorkbench, Workbench
 from ibpdist.runs.directory import identity
 from ibpdist.runs.job import Job, job_of
 
 
-def open_bench(run: str, cache: int, spill: str) -> Workbench:
+def open_bench(run: str, cache: int, spill: str) -> AnyWorkbench:
     """The workbench of RUN; `cache` bytes for data, row state in the folder `spill` unless it is empty."""
     job = job_of(FitSpec.read(Path(run) / "spec.yaml"))
     refuse_changed(Path(run), job.spec.data, job.source)
@@ -29,6 +30,6 @@ def refuse_changed(run: Path, data: str, source: Source) -> None:
         raise changed(data, begun["rows"], source.rows)
 
 
-def bench_of(job: Job, run: str, cache: int = 0, spill: str = "") -> Workbench:
-    memo = InFiles(Path(spill)) if spill else InMemory()
+def bench_of(job: Job, run: str, cache: int = 0, spill: str = "") -> AnyWorkbench:
+    memo: Memo[Any] = InFiles(Path(spill)) if spill else InMemory()
     return Workbench(job.algorithm, job.seen, RunHistory(Path(run)), job.spec.seed, cache=cache, memo=memo)

@@ -16,9 +16,10 @@ from ibpdist.data.arrays import as_source
 from ibpdist.data.one_chunk import Whole
 from ibpdist.engine._base import Engine
 from ibpdist.engine.members import ChainEngine, MemberEngine
-from ibpdist.inference._base import Parallel
+from ibpdist.inference._base import AnyParallel
 from ibpdist.inference.batch import AllEnded, Batch, Member
 from ibpdist.inference.in_turn.chains import Chains
+from ibpdist.inference.in_turn.sequential import Sequential
 from ibpdist.inference.stopping import AllSteps, Converged, Rising, StepLimit, StopRule, tolerance
 from ibpdist.model.observations.tiles import tile_rows
 
@@ -78,7 +79,7 @@ class SamplerJob(Job):
     def rules(self) -> list[StopRule]:
         return [AllEnded()]
 
-    def views(self, engine: Engine) -> list[tuple[Parallel, Engine]]:
+    def views(self, engine: Engine) -> list[tuple[AnyParallel, Engine]]:
         """Each chain as a fit of its own."""
         members = enumerate(self.algorithm.members)
         if isinstance(self.algorithm, Chains):
@@ -106,7 +107,7 @@ def job_on(spec: FitSpec, data: Source) -> Job:
     if not system.sampler:
         return Job(spec, one, data)
     rules: tuple[StopRule, ...] = (_guard(data, False), AllSteps(spec.steps))
-    if system.in_turn:
+    if isinstance(one, Sequential):
         return SamplerJob(spec, Chains.of(one, spec.seed, spec.chains, rules, spec.inner), data)
     members = [Member(one, spec.seed, chain, rules) for chain in range(spec.chains)]
     return SamplerJob(spec, Batch(tuple(members), isolate=False), data)

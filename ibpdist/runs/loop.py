@@ -13,14 +13,14 @@ from ibpdist.base.errors import StorageError
 from ibpdist.base.progress import before as before_of
 from ibpdist.engine._base import SAVE, Engine
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.inference._base import Params, Steps
-from ibpdist.inference.stopping import Snapshot, Stop, StopRule, until
+from ibpdist.inference._base import AnySteps, Info
+from ibpdist.inference.stopping import AnySnapshot, Snapshot, Stop, StopRule, until
 from ibpdist.runs import result
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
 from ibpdist.storage import events, records
 
-Progress = Callable[[Snapshot], None]
+Progress = Callable[[AnySnapshot], None]
 SHARE = 30
 """A checkpoint waits until the steps since the last one took this many times as long as it did."""
 
@@ -29,7 +29,7 @@ class Work(Protocol):
     """What is stepped to its end: a fit, or several at once."""
 
     @property
-    def algorithm(self) -> Steps: ...
+    def algorithm(self) -> AnySteps: ...
     @property
     def seed(self) -> int: ...
     @property
@@ -47,7 +47,7 @@ class Keep(Protocol):
         """The run goes on after this step."""
         ...
 
-    def offer(self, now: Snapshot) -> None: ...
+    def offer(self, now: AnySnapshot) -> None: ...
 
     def flush(self) -> None: ...
 
@@ -58,7 +58,7 @@ class KeepNothing:
     def begin(self, step: int) -> None:
         """Nothing was kept."""
 
-    def offer(self, now: Snapshot) -> None:
+    def offer(self, now: AnySnapshot) -> None:
         """Nothing is kept."""
 
     def flush(self) -> None:
@@ -69,19 +69,19 @@ class KeepNothing:
 class Ended:
     """The last step, why it was the last, and the terms of all of them."""
 
-    last: Snapshot
+    last: AnySnapshot
     stop: Stop
     terms: dict[int, dict[str, float]]
 
 
 def drive(
-    run: RunDirectory, job: Job, engine: Engine, progress: Progress | None = None, first: Params | None = None
+    run: RunDirectory, job: Job, engine: Engine, progress: Progress | None = None, first: object | None = None
 ) -> None:
     """Finish a run, new or interrupted; `first` are parameters of another fit to begin a new one with."""
     with records.storage_errors(run.path):
         ended = to_end(run, job, engine, progress, first)
         result.write(run.path, job.algorithm, engine, job.source, _ending(job, run.identity, ended))
-        run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
+        run.events.add("finished", step=ended.last.step, stop=ended.stop.code)
         run.history.prune_finished()
 
 
@@ -90,7 +90,7 @@ def to_end(
     work: Work,
     engine: Engine,
     progress: Progress | None = None,
-    first: Params | None = None,
+    first: object | None = None,
     keep: Keep | None = None,
 ) -> Ended:
     """Step a run, new or interrupted, until a rule stops it; its last state is in a checkpoint."""
@@ -113,7 +113,7 @@ def in_memory(
     engine: Engine,
     facts: dict[str, Any],
     progress: Progress | None = None,
-    first: Params | None = None,
+    first: object | None = None,
 ) -> xr.DataTree:
     """A fit that leaves nothing on disk."""
     terms: dict[int, Any] = {}
@@ -130,14 +130,14 @@ def in_memory(
 
 def _steps(
     run: RunDirectory,
-    loop: Iterator[tuple[Snapshot, Stop | None]],
+    loop: Iterator[tuple[AnySnapshot, Stop | None]],
     saver: Saver,
     progress: Progress | None,
     terms: dict[int, Any],
 ) -> Ended:
     """Step until a rule stops, logging each step into `terms` and the log, and saving now and then."""
     for now, stop in loop:
-        terms[now.step] = dict(now.trace)
+        terms[now.step] = now.trace
         facts = {"seconds": round(now.seconds, 4), "replayed": now.replayed}
         run.events.add("step", durable=False, step=now.step, terms=terms[now.step], **facts)
         saver.keep.offer(now)
@@ -158,11 +158,11 @@ class Saver:
         self.keep: Keep = keep or KeepNothing()
         self._rest_until = 0.0
 
-    def offer(self, now: Snapshot) -> None:
+    def offer(self, now: AnySnapshot) -> None:
         if now.step % self._every == 0 and time.monotonic() >= self._rest_until:
             self.save(now)
 
-    def save(self, now: Snapshot) -> None:
+    def save(self, now: AnySnapshot) -> None:
         began = time.monotonic()
         run, step = self._run, now.step
         self.keep.flush()
@@ -178,7 +178,7 @@ class Saver:
         self._rest_until = ended + SHARE * (ended - began)
 
 
-def _begin(run: RunDirectory) -> tuple[int, Params] | None:
+def _begin(run: RunDirectory) -> tuple[int, Any] | None:
     """Step and parameters to go on from: the newest whole checkpoint, else those of step 0, else none."""
     run.history.file(0).parent.mkdir(exist_ok=True)  # a checkpoint has its own copy of what was lost here
     known = run.checkpoints.newest_whole()
@@ -195,8 +195,8 @@ def _begin(run: RunDirectory) -> tuple[int, Params] | None:
 
 
 def _settled(
-    run: RunDirectory, rules: list[StopRule], begin: tuple[int, Params] | None, terms: dict[int, Any]
-) -> tuple[Snapshot | None, Stop | None]:
+    run: RunDirectory, rules: list[StopRule], begin: tuple[int, Any] | None, terms: dict[int, Any]
+) -> tuple[AnySnapshot | None, Stop | None]:
     """The step to go on from as the loop left it, and whether the run had stopped there."""
     if begin is None or begin[0] == 0:
         return None, None
@@ -206,8 +206,8 @@ def _settled(
         what = f"the log has no step {missing[0]}, but a checkpoint has step {step}"
         way = f"take the log from a copy, or remove {run.path} and begin again"
         raise StorageError(f"{run.path / 'events.jsonl'}: {what}; {way}")
-    now = Snapshot(step, params, terms[step])
-    before = Snapshot(step - 1, None, terms[step - 1]) if step > 1 else None
+    now = Snapshot(step, params, Info.of(terms[step]))
+    before = Snapshot(step - 1, None, Info.of(terms[step - 1])) if step > 1 else None
     return now, next((found for rule in rules if (found := rule(before, now)) is not None), None)
 
 

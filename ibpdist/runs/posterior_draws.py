@@ -22,7 +22,7 @@ import zarr
 
 from ibpdist.base.structs import Array, Named, arrays_of, dims, struct
 from ibpdist.engine._base import Engine
-from ibpdist.inference.stopping import Snapshot
+from ibpdist.inference.stopping import AnySnapshot
 from ibpdist.runs.rows import in_memory
 from ibpdist.storage import records
 from ibpdist.storage.codec import zarr_codecs
@@ -86,7 +86,7 @@ class DrawStore:
             if span is None or int(span[2]) > step:
                 path.unlink()
 
-    def offer(self, now: Snapshot) -> None:
+    def offer(self, now: AnySnapshot) -> None:
         """Keep the draws of a step, if they are to be kept."""
         if not self.plan.keeps(now.step):
             return
@@ -105,7 +105,7 @@ class DrawStore:
         records.write(self.folder / f"{min(steps):08d}-{max(steps):08d}.rec", self._held)
         self._held, self._bytes = {}, 0
 
-    def _drawn(self, algorithm: Any, view: Engine, now: Snapshot, chain: int) -> Drawn:
+    def _drawn(self, algorithm: Any, view: Engine, now: AnySnapshot, chain: int) -> Drawn:
         named: Named = algorithm.describe(now.params.members[chain].params)
         mean = named["mean"][1]
         z = np.zeros((0, len(mean)), np.bool_)

@@ -31,9 +31,9 @@ from ibpdist.data._base import Labels, Source
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine._base import Engine
 from ibpdist.engine.sweeps import reduced
-from ibpdist.inference._base import Named, Parallel
+from ibpdist.inference._base import AnyParallel, Named
 from ibpdist.inference.ascent.search import Search
-from ibpdist.inference.stopping import Snapshot, Stop
+from ibpdist.inference.stopping import AnySnapshot, Stop
 from ibpdist.predict import units
 from ibpdist.runs import layout, scores
 from ibpdist.runs.diagnosis import Moments, diagnose
@@ -53,7 +53,7 @@ class Ending:
     `at` is the step of the engine whose rows are those of the end, when the fit ended before others.
     """
 
-    last: Snapshot
+    last: AnySnapshot
     stop: Stop
     trace: Trace
     attributes: Mapping[str, Any]
@@ -64,7 +64,7 @@ class Ending:
         return self.last.step if self.at is None else self.at
 
 
-def tree(algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> xr.DataTree:
+def tree(algorithm: AnyParallel, engine: Engine, source: Source, ending: Ending) -> xr.DataTree:
     """The result in memory."""
     made = _without_rows(algorithm, source, ending)
     rows, seen = in_memory(engine, ending.step)
@@ -74,14 +74,14 @@ def tree(algorithm: Parallel, engine: Engine, source: Source, ending: Ending) ->
     return made
 
 
-def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> None:
+def write(run: Path, algorithm: AnyParallel, engine: Engine, source: Source, ending: Ending) -> None:
     """Write RUN/result.zarr under another name, then give it its own."""
     publish(run, stage(run, algorithm, engine, source, ending))
 
 
 def stage(
     run: Path,
-    algorithm: Parallel,
+    algorithm: AnyParallel,
     engine: Engine,
     source: Source,
     ending: Ending,
@@ -156,7 +156,7 @@ def open_result(run: str | Path) -> xr.DataTree:
     return found
 
 
-def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.DataTree:
+def _without_rows(algorithm: AnyParallel, source: Source, ending: Ending) -> xr.DataTree:
     params = ending.last.params
     described: Named = algorithm.describe(params)
     shown = {name: held for name, held in described.items() if name not in layout.HIDDEN}
@@ -164,24 +164,24 @@ def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.Dat
     groups = {
         "params": xr.Dataset(shown, labels),
         "trace": trace(ending.trace),
-        layout.INTERNALS: layout.internals(algorithm.final(params), described),
+        layout.INTERNALS: layout.internals(algorithm.handover_params(params), described),
         **units.described(done, labels),
     }
     made = xr.DataTree(children={name: xr.DataTree(group) for name, group in groups.items()})
-    objective = float(ending.last.trace["objective"])
+    objective = ending.last.info.objective
     made.attrs = {
         **ending.attributes,
         "steps": ending.last.step,
         "objective": objective,
-        "stop": ending.stop.word,
-        "stopped": ending.stop.reason,
+        "stop": ending.stop.code.value,
+        "stopped": ending.stop.sentence,
         units.ATTRIBUTE: json.dumps(done.attributes()),
         "moves": algorithm.agenda.names if isinstance(algorithm, Search) else [],
     }
     return made
 
 
-def _diagnosis(algorithm: Parallel, ending: Ending, seen: Moments) -> dict[str, xr.DataTree]:
+def _diagnosis(algorithm: AnyParallel, ending: Ending, seen: Moments) -> dict[str, xr.DataTree]:
     """The group of this name, unless the model has no dictionary."""
     described = algorithm.describe(ending.last.params)
     found = diagnose(described, seen, int(ending.attributes["truncation"]))

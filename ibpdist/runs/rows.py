@@ -14,7 +14,7 @@ from ibpdist.data._base import Labels, Source
 from ibpdist.engine._base import Engine
 from ibpdist.engine.provenance import chunk_rows
 from ibpdist.engine.tree import TreeSum
-from ibpdist.engine.work import Workbench
+from ibpdist.engine.work import AnyWorkbench
 from ibpdist.inference._base import Named
 from ibpdist.runs.diagnosis import Moments, moments
 from ibpdist.storage import raw_zarr
@@ -23,13 +23,13 @@ DESCRIBE = "ibpdist.runs.rows:describe"
 WRITE = "ibpdist.runs.rows:write"
 
 
-def describe(bench: Workbench, first: int, last: int, step: int) -> list[Named]:
+def describe(bench: AnyWorkbench, first: int, last: int, step: int) -> list[Named]:
     """Row results of adjoining chunks after `step`, each with `row` as first dim."""
     with one_thread():
         return [_rows_first(bench, index, step) for index in range(first, last)]
 
 
-def write(bench: Workbench, first: int, last: int, step: int, store: str) -> Moments:
+def write(bench: AnyWorkbench, first: int, last: int, step: int, store: str) -> Moments:
     """Write the row results of adjoining chunks to the group `rows` of a Zarr store; their moments."""
     total: TreeSum[Moments] = TreeSum()
     height = chunk_rows(bench.source)
@@ -72,7 +72,7 @@ def row_labels(source: Source) -> dict[str, Labels]:
     return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else {})}
 
 
-def _rows_first(bench: Workbench, index: int, step: int) -> Named:
+def _rows_first(bench: AnyWorkbench, index: int, step: int) -> Named:
     algorithm: Any = bench.algorithm
     named: Named = algorithm.describe_rows(bench.state(index, step), bench.params(step))
     return {name: _turned(dims, values) for name, (dims, values) in named.items()}

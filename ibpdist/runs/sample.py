@@ -19,7 +19,7 @@ import xarray as xr
 
 from ibpdist.base.errors import StorageError
 from ibpdist.engine._base import Engine
-from ibpdist.inference._base import Parallel, Params
+from ibpdist.inference._base import AnyParallel, Info
 from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import Snapshot, Stop
 from ibpdist.runs import posterior_draws, result
@@ -44,7 +44,7 @@ def sample(
     job: SamplerJob,
     engine: Engine,
     progress: Progress | None = None,
-    first: Params | None = None,
+    first: object | None = None,
 ) -> None:
     """Finish the run of a sampler, new or interrupted."""
     spec = job.spec
@@ -56,7 +56,7 @@ def sample(
     with records.storage_errors(run.path):
         ended = to_end(run, job, engine, progress, first, keeper)
         _write(run, job, views[0], plan, ended)
-        run.events.add("finished", step=ended.last.step, stop=ended.stop.word)
+        run.events.add("finished", step=ended.last.step, stop=ended.stop.code)
         run.history.prune_finished()
         posterior_draws.remove(keeper.folder)
 
@@ -71,13 +71,13 @@ def _refuse_lost_draws(run: RunDirectory) -> None:
 def _write(
     run: RunDirectory,
     job: SamplerJob,
-    first: tuple[Parallel, Engine],
+    first: tuple[AnyParallel, Engine],
     plan: Plan,
     ended: Ended,
 ) -> None:
     chains, member = job.spec.chains, ended.last.params.members[0]
     terms = [{step: terms_of(c, found) for step, found in ended.terms.items()} for c in range(chains)]
-    last = Snapshot(ended.last.step, member.params, terms[0][ended.last.step])
+    last = Snapshot(ended.last.step, member.params, Info.of(terms[0][ended.last.step]))
     posterior = _posterior(run, plan, terms)
     run.events.add("ended", **_numbers(run.path, posterior, ended, member.stop))
     more = {"posterior": posterior, "diagnostics": diagnostics(posterior), "trace": _traces(terms)}
@@ -95,8 +95,8 @@ def _numbers(path: Path, posterior: xr.Dataset, ended: Ended, stop: Stop) -> dic
     return {
         "step": ended.last.step,
         "seconds": round(spent, 3),
-        "stop": stop.word,
-        "reason": stop.reason,
+        "stop": stop.code.value,
+        "reason": stop.sentence,
         "objective": float(posterior["log_joint"].mean()),
         "active": int(number.argmax()),
     }

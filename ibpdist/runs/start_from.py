@@ -8,7 +8,6 @@ rows in turn has no features but those of its rows, and begins by itself.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -19,7 +18,7 @@ from ibpdist.base.structs import replace
 from ibpdist.catalog import systems
 from ibpdist.catalog.systems import SYSTEMS, System
 from ibpdist.data.urls import refuse_urls
-from ibpdist.inference._base import Params
+from ibpdist.inference.ascent.params import AnyModelParams
 from ibpdist.model.priors._base import Number, PriorSums
 from ibpdist.runs import layout, result
 from ibpdist.runs.job import Job, features_for
@@ -27,7 +26,7 @@ from ibpdist.runs.job import Job, features_for
 OPTION = "--from (in Python: start)"
 
 
-def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
+def parameters(start: str | Path | xr.DataTree, job: Job) -> AnyModelParams:
     """Parameters of a result to begin a job with; refused when it cannot begin so."""
     refuse_urls(start)
     found = result.open_result(start) if isinstance(start, str | Path) else start
@@ -90,10 +89,10 @@ def _refuse_size(ours: System, given: str, sizes: tuple[int, int], most: int) ->
         )
 
 
-def _with_prior(params: Any, job: Job, most: int) -> Any:
+def _with_prior(params: AnyModelParams, job: Job, most: int) -> AnyModelParams:
     """The same features under the prior of a finite sampler, given how many rows have each; a sampler
     without a limit makes its own."""
-    prior = systems.build(job.spec.system, most, settings=job.spec.set).plain().model.prior
+    prior = job.algorithm.members[0].algorithm.row_inference().model.prior
     blank = prior.resized(prior.init(most, int(params.rows)), len(params.ids))
     sums = PriorSums(on=params.on, rows=params.rows)
     return replace(params, prior=prior.update(blank, sums, Rule.MEAN, np.random.default_rng(0)))

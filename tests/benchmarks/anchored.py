@@ -56,9 +56,9 @@ class Loop:
 
     def __init__(self, algorithm: Any, parts: list[Chunk], seed: int = 0) -> None:
         self.algorithm, self.parts, self.draws, self.step = algorithm, parts, Draws(seed), 0
-        survey = algorithm.survey(parts[0])
+        survey = algorithm.summarise(parts[0])
         for part in parts[1:]:
-            survey = combine(survey, algorithm.survey(part))
+            survey = combine(survey, algorithm.summarise(part))
         self.params = algorithm.init(survey, self.draws)
         self.states = [algorithm.start(part, self.params, self.draws) for part in parts]
 
@@ -67,7 +67,7 @@ class Loop:
         now = self.params.now
         seen = replace(now.observation, mean=a.astype(np.float64))
         rows = [slice(part.start, part.start + part.rows) for part in self.parts]
-        self.params = self.algorithm.begun(replace(now, observation=seen))
+        self.params = self.algorithm.initial(replace(now, observation=seen))
         keeps = self.algorithm.model.weights.has_weights
         self.states = [
             RowState(
@@ -82,7 +82,8 @@ class Loop:
         for i, part in enumerate(self.parts):
             self.states[i], sums = self.algorithm.local(part, self.states[i], self.params, draws)
             total.add(sums)
-        self.params, trace = self.algorithm.update(self.params, total.value(), draws)
+        self.params, info = self.algorithm.update(self.params, total.value(), draws)
+        trace = info.trace()
         return dict(trace)
 
     def timed(self, steps: int) -> float:

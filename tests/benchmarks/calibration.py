@@ -31,7 +31,7 @@ from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.inference.in_turn.collapsed import Collapsed
 from ibpdist.inference.in_turn.in_turn import InTurn
 from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
-from ibpdist.model.observations import gaussian
+from ibpdist.model.observations import noise_and_scale
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.priors import _mass
 from tests.support import joint_infinite
@@ -55,7 +55,7 @@ KEPT, LEAST = 19, 0.001
 def begun(joint: Infinite, chunk: Chunk, draws: Draws) -> tuple[ModelParams, RowState]:
     """A chain of a few features that coins give to rows; what priors rest on is as in the joint law."""
     sampler = InTurn(joint.model(), Collapsed(), 3)
-    survey = sampler.model.observation.survey(chunk)
+    survey = sampler.model.observation.summarise(chunk)
     chain = sampler.start(chunk, survey, draws)
     spread = np.full(joint.columns, joint.unit)
     observed = replace(chain.params.observation, unit=np.asarray(joint.unit), spread=spread)
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--thin", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    gaussian.FLOOR = gaussian.WEAK = JOINT.floor
+    noise_and_scale.FLOOR = noise_and_scale.WEAK = JOINT.floor
     _mass.RATE = joint_infinite.RATE = RATE
     for name in options.samplers:
         began = time.process_time()

@@ -86,7 +86,7 @@ def chains(make: Callable[[Split], Sequential]) -> Callable[[Split, int], Steps]
 
     def steps(of: Split, seed: int) -> Steps:
         sampler, chunk = make(of), of.chunk
-        chain = sampler.start(chunk, sampler.model.observation.survey(chunk), Draws(seed))
+        chain = sampler.start(chunk, sampler.model.observation.summarise(chunk), Draws(seed))
         step = 0
         while True:
             step, began = step + 1, time.process_time()
@@ -107,7 +107,7 @@ def ascent(prior: object) -> Callable[[Split, int], Steps]:
 
     def steps(of: Split, seed: int) -> Steps:
         fit, draws, rng = Coordinate(Model(prior, Unit(), Gaussian(), MEAN), of.features), Draws(seed), None
-        params = fit.init(fit.survey(of.chunk), draws)
+        params = fit.init(fit.summarise(of.chunk), draws)
         state, step = fit.start(of.chunk, params, draws), 0
         while True:
             step, began = step + 1, time.process_time()

@@ -62,9 +62,9 @@ def passes(system: str, parts: list[Chunk], features: int) -> Iterator[tuple[flo
     """(seconds, objective) of each pass."""
     settings = {"start": "random", "moves": False}
     algorithm, draws = build(system, features, settings=settings), Draws(0)
-    survey = algorithm.survey(parts[0])
+    survey = algorithm.summarise(parts[0])
     for part in parts[1:]:
-        survey = combine(survey, algorithm.survey(part))
+        survey = combine(survey, algorithm.summarise(part))
     params = algorithm.init(survey, draws)
     states = [algorithm.start(part, params, draws) for part in parts]
     for step in range(1, PASSES + 1):
@@ -72,7 +72,8 @@ def passes(system: str, parts: list[Chunk], features: int) -> Iterator[tuple[flo
         for i, part in enumerate(parts):
             states[i], sums = algorithm.local(part, states[i], params, draws.at(step))
             total.add(sums, own=True)
-        params, trace = algorithm.update(params, total.value(), draws.at(step))
+        params, info = algorithm.update(params, total.value(), draws.at(step))
+        trace = info.trace()
         yield time.thread_time() - began, trace["objective"]
 
 

@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.global_draws import bare as blank
-from ibpdist.inference.gibbs.global_draws import settled
+from ibpdist.inference.gibbs.global_draws import blank_params as blank
+from ibpdist.inference.gibbs.global_draws import draw_globals
 from ibpdist.inference.in_turn.collapsed import Collapsed, CollapsedTable
 from ibpdist.inference.in_turn.in_turn import InTurn, in_turn
 from ibpdist.inference.in_turn.sequential import Chain
@@ -99,10 +99,10 @@ def whole(of: Problem) -> Callable[[int], object]:
     """A sweep with globals and log joint, from the truth."""
     alg, chunk = sampler(of.law), Chunk(0, 0, of.x)
     seen = alg.model.observation.init(
-        alg.model.observation.survey(chunk), len(of.z), np.random.default_rng(0)
+        alg.model.observation.summarise(chunk), len(of.z), np.random.default_rng(0)
     )
     params = blank(alg.model.prior.init(len(of.z), len(of.x)), seen)
-    chain, _ = settled(alg.model, chunk, params, of.z, np.arange(len(of.z)), Draws(0))
+    chain, _ = draw_globals(alg.model, chunk, params, of.z, np.arange(len(of.z)), Draws(0))
     return lambda step: alg.sweep(chunk, Chain(chain.params, chain.state), Draws(0, step))
 
 

@@ -26,9 +26,9 @@ def algorithm(x, z, chunk_rows=None):
 
 def begun(made, source):
     """Parameters before the first step."""
-    survey = made.survey(source.read(0))
+    survey = made.summarise(source.read(0))
     for index in range(1, source.chunks):
-        survey = combine(survey, made.survey(source.read(index)))
+        survey = combine(survey, made.summarise(source.read(index)))
     return made.init(survey, Draws(0))
 
 

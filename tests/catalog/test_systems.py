@@ -48,7 +48,7 @@ def test_every_system_runs(name, missing):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_says_what_it_is(name):
-    model = build(name, 2).plain().model
+    model = build(name, 2).row_inference().model
     assert model.weights.name == {"lg": "unit", "fa": "normal"}[name[:2]]
     assert model.prior.name == ("beta_bernoulli" if "-finite" in name else "stick_breaking")
     expected = HARD if name.endswith("hard") else DRAW if "gibbs" in name else MEAN
@@ -60,7 +60,7 @@ def test_the_name_says_what_it_is(name):
 def test_entries_are_what_rows_keep(name, moves):
     alg = build(name, 3, settings={"start": "random", "moves": moves})
     (chunk,) = chunked(problem()[0])
-    params = alg.init(alg.survey(chunk), Draws(0))
+    params = alg.init(alg.summarise(chunk), Draws(0))
     state = alg.start(chunk, params, Draws(0))
     kept = getattr(state, "now", state)
     numbers = (kept.z.size + kept.w.size) // (3 * chunk.rows)
@@ -81,7 +81,7 @@ def test_results_by_name():
 
 def test_settings_go_to_their_axis():
     settings = {"mass": 2.0, "bound": "multinomial", "noise": "column", "family": "factorised", "scale": 1.5}
-    alg = build("lg-vi-infinite", 4, inner=3, settings=settings).plain()
+    alg = build("lg-vi-infinite", 4, inner=3, settings=settings).row_inference()
     assert (alg.features, alg.inner) == (4, 3)
     assert (alg.model.prior.mass, alg.model.prior.bound) == (2.0, "multinomial")
     seen = alg.model.observation

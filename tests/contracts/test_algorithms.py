@@ -51,7 +51,8 @@ def frozen(*records):
 def test_shapes_and_types(system, dtype):
     alg, chunks, params, states, draws = prepared(system, dtype=dtype)
     states, sums = sweep(alg, chunks, states, params, draws.at(1))
-    made, trace = alg.update(params, sums, draws.at(1))
+    made, info = alg.update(params, sums, draws.at(1))
+    trace = info.trace()
     for record in (params, made, sums, *states):
         assert is_dataclass(record)
     for state, size in zip(states, SIZES, strict=True):
@@ -76,10 +77,11 @@ def test_pure(system):
     for a, b in zip(one, two, strict=True):
         same(a, b)
     frozen(sums)
-    made, trace = alg.update(params, sums, draws.at(1))
-    other, other_trace = alg.update(params, sums, draws.at(1))
+    made, info = alg.update(params, sums, draws.at(1))
+    trace = info.trace()
+    other, other_info = alg.update(params, sums, draws.at(1))
     same(made, other)
-    assert trace == other_trace
+    assert trace == other_info.trace()
 
 
 @every
@@ -94,11 +96,12 @@ def test_round_trip_changes_no_bit(system):
     other, other_states = through(params), [through(state) for state in states]
     for step in (1, 2, 3):
         states, sums = sweep(alg, chunks, states, params, draws.at(step))
-        params, trace = alg.update(params, sums, draws.at(step))
+        params, info = alg.update(params, sums, draws.at(step))
+        trace = info.trace()
         other_states, other_sums = sweep(alg, chunks, other_states, other, draws.at(step))
-        other, other_trace = alg.update(other, deepcopy(other_sums), draws.at(step))
+        other, other_info = alg.update(other, deepcopy(other_sums), draws.at(step))
         other, other_states = through(other), [through(state) for state in other_states]
-        assert trace == other_trace
+        assert trace == other_info.trace()
     same(params, other)
 
 
@@ -119,7 +122,7 @@ def test_sums_are_given_away(system):
     x, observed = problem(6, sum(SIZES), 4, "masked")
     alg = build(system, FEATURES, settings={"start": "random"})
     chunk = chunked(x, observed, SIZES)[0]
-    params, draws = alg.init(alg.survey(chunk), Draws(0)), Draws(0)
+    params, draws = alg.init(alg.summarise(chunk), Draws(0)), Draws(0)
     local = alg.start(chunk, params, draws)
     after, sums = alg.local(chunk, local, params, draws.at(1))
     again = alg.local(chunk, local, params, draws.at(1))[1]
@@ -134,7 +137,7 @@ def test_sums_are_given_away(system):
 def test_survey_does_not_depend_on_chunks(system):
     alg, chunks, *_ = prepared(system)
     x, observed = problem(6, sum(SIZES), 4, "masked")
-    whole = alg.survey(chunked(x, observed)[0])
+    whole = alg.summarise(chunked(x, observed)[0])
     for name, value in arrays_of(survey(alg, chunks)).items():
         np.testing.assert_allclose(value, arrays_of(whole)[name], rtol=1e-12)
 
@@ -192,7 +195,8 @@ def stepped(alg, chunks, states, params, draws, count):
     for step in range(1, count + 1):
         before = params, states
         states, sums = sweep(alg, chunks, states, params, draws.at(step))
-        params, trace = alg.update(params, sums, draws.at(step))
+        params, info = alg.update(params, sums, draws.at(step))
+        trace = info.trace()
         yield before, states, sums, params, trace
 
 
@@ -211,9 +215,9 @@ def test_default_fits_are_pure_and_finite_at_every_step(system, missing, dtype):
         same(sums, other)
         for a, b in zip(new, again, strict=True):
             same(a, b)
-        twice, other_trace = alg.update(old, sums, draws.at(at))
+        twice, other_info = alg.update(old, sums, draws.at(at))
         same(made, twice)
-        assert trace == other_trace
+        assert trace == other_info.trace()
         assert {"objective", "bound", "active"} <= trace.keys()
         assert all(isinstance(value, float) and np.isfinite(value) for value in trace.values())
 
@@ -230,8 +234,8 @@ def test_default_fits_survive_being_stored_between_steps(system):
     other, rows = through(params), [through(state) for state in states]
     for at, (_, new, _, made, trace) in enumerate(stepped(alg, chunks, states, params, draws, 30), 1):
         rows, sums = sweep(alg, chunks, rows, other, draws.at(at))
-        other, other_trace = alg.update(other, deepcopy(sums), draws.at(at))
-        assert trace == other_trace
+        other, other_info = alg.update(other, deepcopy(sums), draws.at(at))
+        assert trace == other_info.trace()
         other, rows = through(other), [through(state) for state in rows]
         same(made, other)
         for a, b in zip(new, rows, strict=True):

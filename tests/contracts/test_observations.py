@@ -86,7 +86,7 @@ def test_update_never_lowers_the_score(name, case):
     sums, rng = combine(made[0][2], made[1][2]), np.random.default_rng(0)
     params, value = seen.update(params, sums, Rule.MEAN, rng), []
     for _ in range(5):
-        value.append(sum(seen.score(params, sums).values()))
+        value.append(sum(seen.score(params, sums).terms.values()))
         params = seen.update(params, sums, Rule.MEAN, rng)
     assert np.diff(value).min() >= -1e-9 * (abs(value[0]) + 36)
 
@@ -96,8 +96,8 @@ def test_score_depends_on_the_sums_alone(name, case):
     """Never a second pass: chunks reduced in either bracketing, read-only, and copied."""
     seen, params, _, made = prepared(name, case)
     sums = combine(made[0][2], made[1][2])
-    terms = seen.score(params, sums)
-    assert terms == seen.score(params, deepcopy(sums))
+    terms = seen.score(params, sums).terms
+    assert terms == seen.score(params, deepcopy(sums)).terms
     assert all(isinstance(v, float) and np.isfinite(v) for v in terms.values())
     assert {"likelihood", "dictionary"} <= terms.keys()
 
@@ -106,8 +106,8 @@ def test_score_depends_on_the_sums_alone(name, case):
 def test_survey_is_a_sum(name, case):
     seen, _, chunks, _ = prepared(name, case)
     x, observed = problem(7, sum(SIZES), 4, case.missing)
-    whole = seen.survey(chunked(x, observed)[0])
-    both = combine(*(seen.survey(chunk) for chunk in chunks))
+    whole = seen.summarise(chunked(x, observed)[0])
+    both = combine(*(seen.summarise(chunk) for chunk in chunks))
     for field, value in arrays_of(whole).items():
         np.testing.assert_allclose(arrays_of(both)[field], value, rtol=1e-12, err_msg=field)
 

@@ -9,6 +9,7 @@ from ibpdist.base.errors import IbpError
 from ibpdist.engine.serial import WIDTH, MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
+from ibpdist.inference._base import Info
 from ibpdist.inference.stopping import Converged, Rising, Snapshot, StepLimit, Stop, tolerance, until
 from tests.support.toy import Toy, blobs
 
@@ -19,7 +20,7 @@ def fit(toy, source, seed=7, begin=None):
 
 
 def snap(step, level, **terms):
-    return Snapshot(step, None, {"objective": level, "bound": level, **terms})
+    return Snapshot(step, None, Info.of({"objective": level, "bound": level, **terms}))
 
 
 def test_steps_count_from_one_and_follow_each_other():
@@ -65,11 +66,11 @@ def test_converged_needs_a_small_gain():
     assert rule(None, snap(1, -100.0)) is None
     assert rule(snap(1, -100.0), snap(2, -99.0)) is None
     stop = rule(snap(1, -100.0), snap(2, -99.95))
-    assert stop.word == "converged"
-    assert "step 2" in stop.reason
-    assert "0.05" in stop.reason
+    assert stop.code == "converged"
+    assert "step 2" in stop.sentence
+    assert "0.05" in stop.sentence
     assert rule(snap(1, -100.0), snap(2, -100.001)) is None, "a fall is not convergence"
-    assert rule(snap(1, -100.0), snap(2, -100.0)).word == "converged"
+    assert rule(snap(1, -100.0), snap(2, -100.0)).code == "converged"
 
 
 def test_no_tolerance_never_converges():
@@ -116,4 +117,4 @@ def test_until_ends_with_the_step_that_stopped():
 
 def test_until_knows_the_step_before_a_resume():
     seen = list(until(iter([snap(5, -100.0)]), [Converged(1e-3)], before=snap(4, -100.01)))
-    assert seen[0][1].word == "converged"
+    assert seen[0][1].code == "converged"

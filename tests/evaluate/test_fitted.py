@@ -46,7 +46,7 @@ def test_the_predictor_has_the_dictionary_of_the_fit_with_its_variance(result):
     np.testing.assert_allclose(np.sqrt(of.variances()), result["params"].mean_sd, rtol=1e-9)
     np.testing.assert_array_equal(of.noise, params.observation.noise)
     assert len(np.unique(of.group)) > 5
-    prior = catalog.build("lg-vi-infinite", 5, settings={"mass": 2.0}).plain().model.prior
+    prior = catalog.build("lg-vi-infinite", 5, settings={"mass": 2.0}).row_inference().model.prior
     chance = 1 / (1 + np.exp(-of.log_odds))
     np.testing.assert_allclose(chance, prior.expected(params.prior)[order], rtol=1e-9)
     np.testing.assert_allclose(chance, result["params"].chance, rtol=1e-9)

@@ -141,8 +141,8 @@ def test_rows_with_too_many_patterns_are_taken_a_few_at_a_time(images, monkeypat
     new = torn(data.x.values[ROWS : ROWS + 40], 0.3)
     whole = transform(result, new, tolerance=1e-9).z.values
     monkeypatch.setattr(gaussian, "EXACT_BYTES", 4 * 8 * 8**2)
-    met = inference_of(result).algorithm.model.observation.met
-    parts = [part.rows for part, _ in met(inference_of(result).params.observation, chunk_of(new))]
+    observation, params = inference_of(result).algorithm.model.observation, inference_of(result).params
+    parts = [part.rows for part, _ in observation.per_row_params(params.observation, chunk_of(new))]
     assert sum(parts) == 40
     assert max(parts) < 10
     np.testing.assert_allclose(transform(result, new, tolerance=1e-9).z.values, whole, atol=1e-6)

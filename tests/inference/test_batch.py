@@ -12,9 +12,9 @@ from ibpdist.engine.members import MemberEngine
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
-from ibpdist.inference.ascent.search import Nothing
-from ibpdist.inference.batch import FAILED, AllEnded, Batch, Member, terms_of
-from ibpdist.inference.stopping import Converged, StepLimit, until
+from ibpdist.inference._base import Nothing
+from ibpdist.inference.batch import AllEnded, Batch, Member, terms_of
+from ibpdist.inference.stopping import Converged, StepLimit, StopCode, until
 from ibpdist.runs.rows import in_memory
 from tests.support.toy import MemorySource, Toy, blobs
 
@@ -110,7 +110,7 @@ def test_members_stop_each_by_its_rules():
     _, steps = together([Member(Toy(), 1, rules=(StepLimit(n),)) for n in (2, 5, 3)], blobs())
     assert len(steps) == 5
     assert [int(m.ended) for m in steps[-1].params.members] == [2, 5, 3]
-    assert [m.stop.word for m in steps[-1].params.members] == ["step limit"] * 3
+    assert [m.stop.code for m in steps[-1].params.members] == ["step limit"] * 3
     assert [now.trace["running"] for now in steps] == [3, 2, 1, 1, 0]
     assert len(levels_of(0, steps)) == 2
 
@@ -147,9 +147,9 @@ def test_a_member_fails_alone(at, error):
     bad = Member(Faulty(error=error, at=at), 4, rules=(StepLimit(LIMIT),))
     _, steps = together([bad, good], blobs())
     failed, fine = steps[-1].params.members
-    assert failed.stop.word == FAILED
-    assert str(error) in failed.stop.reason
-    assert ("bug" in failed.stop.reason) == isinstance(error, ZeroDivisionError)
+    assert failed.stop.code is StopCode.FAILED
+    assert str(error) in failed.stop.sentence
+    assert ("bug" in failed.stop.sentence) == isinstance(error, ZeroDivisionError)
     assert int(failed.ended) == at
     assert isinstance(failed.params, Nothing) == (at == 0)
     assert levels_of(1, steps) == alone(good, blobs())[0]
@@ -169,7 +169,7 @@ class Curious(Toy):
         return survey if len(known) < self.often else None
 
     def look(self, chunk, question, draws):
-        return super().survey(chunk)
+        return super().summarise(chunk)
 
     def init(self, survey, draws, known=()):
         assert len(known) == self.often
@@ -182,8 +182,8 @@ def test_members_ask_as_often_as_they_need():
     members = [Member(kind, 3, rules=(StepLimit(2),)) for kind in kinds]
     _, steps = together(members, blobs())
     last = steps[-1].params.members
-    assert [m.stop.word for m in last] == ["step limit"] * 3 + [FAILED]
-    assert last[3].stop.reason == "no such question"
+    assert [m.stop.code for m in last] == ["step limit"] * 3 + ["failed"]
+    assert last[3].stop.sentence == "no such question"
     for i in (0, 1, 2):
         assert levels_of(i, steps) == alone(members[i], blobs())[0]
 

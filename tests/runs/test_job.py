@@ -26,15 +26,15 @@ def spec(**changes):
 def test_made_of_the_catalog_and_the_data():
     source = blobs()
     job = job_of(spec(inner=2, set={"mass": 2.0}), source)
-    assert job.algorithm.plain().features == 4
-    assert job.algorithm.plain().inner == 2
+    assert job.algorithm.row_inference().features == 4
+    assert job.algorithm.row_inference().inner == 2
     assert job.source is source
 
 
 @pytest.mark.parametrize(("rows", "most"), [(230, 5), (3, 3)])
 def test_auto_may_come_to_as_many_features_as_the_data_can_have(rows, most):
     job = job_of(spec(system="lg-vi-infinite", truncation="auto"), blobs(rows=rows))
-    assert job.algorithm.plain().features == most
+    assert job.algorithm.row_inference().features == most
     assert job.attributes({})["truncation"] == most
 
 
@@ -143,7 +143,7 @@ class TestBench:
         run = RunDirectory.create(tmp_path / "run", given.dump(), facts)
         bench = open_bench(str(run.path), 1 << 20, "")
         assert bench.source.rows == 230
-        assert bench.algorithm.plain().features == 4
+        assert bench.algorithm.row_inference().features == 4
         assert bench.draws.seed == 1
         assert bench.history.run == run.path
         run.close()

@@ -9,6 +9,7 @@ from ibpdist.base.errors import IbpError, StorageError
 from ibpdist.engine.provenance import facts
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
+from ibpdist.inference._base import Info
 from ibpdist.inference.stopping import Snapshot
 from ibpdist.runs import loop as module
 from ibpdist.runs.directory import RunDirectory
@@ -232,8 +233,9 @@ def test_a_bug_in_the_mathematics_stops_the_fit(tmp_path, spec, monkeypatch):
     plain = Toy.update
 
     def broken(self, params, sums, draws):
-        params, trace = plain(self, params, sums, draws)
-        return params, trace | ({"objective": np.nan} if draws.step == 5 else {})
+        params, info = plain(self, params, sums, draws)
+        wrong = {"objective": np.nan} if draws.step == 5 else {}
+        return params, Info({**info.terms, **wrong})
 
     monkeypatch.setattr(Toy, "update", broken)
     with pytest.raises(IbpError, match="step 5: objective = nan is not a finite number"):

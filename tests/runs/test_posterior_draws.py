@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import zarr
 
+from ibpdist.inference._base import Info
 from ibpdist.inference.stopping import Snapshot
 from ibpdist.runs import posterior_draws
 from ibpdist.runs.posterior_draws import Drawn, DrawStore, Plan
@@ -40,7 +41,7 @@ def keeper(folder, plan, chains=2):
 
 def now(step, chains=2):
     params = SimpleNamespace(members=[SimpleNamespace(params=(step, chain)) for chain in range(chains)])
-    return Snapshot(step, params, {})
+    return Snapshot(step, params, Info({}))
 
 
 def offered(kept, steps, flush=5):

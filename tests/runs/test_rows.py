@@ -16,7 +16,7 @@ from tests.support.toy import MemorySource, blobs, save_blobs, serial_engine, to
 def engine(tmp_path):
     run, job = toy_run(tmp_path / "run", toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=47))))
     made = serial_engine(run.path, job)
-    made.publish(0, job.algorithm.init(job.algorithm.survey(job.source.read(0)), made.bench.draws.at(0)))
+    made.publish(0, job.algorithm.init(job.algorithm.summarise(job.source.read(0)), made.bench.draws.at(0)))
     yield made
     run.close()
 

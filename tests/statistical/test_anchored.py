@@ -210,7 +210,7 @@ def chain(joint, x, steps, seed=0):
     """`events` of every sweep after a tenth, from no feature."""
     alg, chunk = anchored(joint), Chunk(0, 0, x, joint.mask)
     chunks, draws = cut(chunk, [1, len(x) - 1]), Draws(seed)
-    now = alg.init(alg.survey(chunk), draws)
+    now = alg.init(alg.summarise(chunk), draws)
     assert now.phase == Phase.COUNT
     params = after_flips(alg, now.now, draws)
     states, kept = [alg.start(c, now, draws) for c in chunks], []
@@ -274,7 +274,7 @@ def ended(chunks, seed, steps, truth=None):
     params, states, draws = begin(alg, chunks, seed)
     if truth:
         z, a = truth
-        params = alg.begun(replace(params.now, observation=replace(params.now.observation, mean=a)))
+        params = alg.initial(replace(params.now, observation=replace(params.now.observation, mean=a)))
         held = [z[:, c.start : c.start + c.rows].astype(np.float32) for c in chunks]
         states = [replace(s, now=replace(s.now, z=part)) for s, part in zip(states, held, strict=True)]
     kept = []

@@ -67,7 +67,7 @@ def chances(x, mask):
 def visited(joint, x, sweeps):
     """Events after the births and after the flips of every sweep but the first tenth, from no feature."""
     alg, chunks, draws = anchored(joint, births=2, turns=2), cut(joint.chunk(x), [1, ROWS - 1]), Draws(3)
-    now = alg.init(combine(*(alg.survey(c) for c in chunks)), draws)
+    now = alg.init(combine(*(alg.summarise(c) for c in chunks)), draws)
     params, states = after_flips(alg, now.now, draws), [alg.start(c, now, draws) for c in chunks]
     kept = []
     for at in range(1, sweeps + 1):

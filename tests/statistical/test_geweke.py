@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ibpdist.kernels import respond
-from ibpdist.model.observations import dictionary, gaussian, variances
+from ibpdist.model.observations import dictionary, noise_and_scale, variances
+from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors import _mass, beta_bernoulli
 from ibpdist.model.weights.normal import Normal
 from tests.support.geweke import Joint, scores
@@ -45,9 +46,9 @@ SYSTEMS = {
 
 def run(joint, chains, monkeypatch, steps=STEPS):
     """Scores; the package's pseudo cell of the noise is set to that of the joint law."""
-    monkeypatch.setattr(gaussian, "FLOOR", joint.floor)
-    monkeypatch.setattr(gaussian, "WEAK", joint.floor)
-    monkeypatch.setattr(gaussian, "RELEVANT", joint.unit)
+    monkeypatch.setattr(noise_and_scale, "FLOOR", joint.floor)
+    monkeypatch.setattr(noise_and_scale, "WEAK", joint.floor)
+    monkeypatch.setattr(noise_and_scale, "RELEVANT", joint.unit)
     return scores(joint, chains, steps, seed=11)
 
 
@@ -133,12 +134,12 @@ def mass_off(monkeypatch):
 
 def every_cell_counts(monkeypatch):
     """The noise believes that missing cells were seen to be zero."""
-    right = gaussian.Gaussian._draw_variances
+    right = Gaussian.drawn_variances
 
     def wrong(self, params, sums, rng):
         return right(self, replace(params, cells=np.full_like(params.cells, float(sums.rows))), sums, rng)
 
-    monkeypatch.setattr(gaussian.Gaussian, "_draw_variances", wrong)
+    monkeypatch.setattr(Gaussian, "drawn_variances", wrong)
 
 
 def odds_off(monkeypatch):

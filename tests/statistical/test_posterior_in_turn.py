@@ -37,7 +37,7 @@ def problem(masked, infinite):
 def visited(sampler, chunk, steps, seed=0):
     """z (feature, row) of every step after a warm-up of a tenth."""
     draws = Draws(seed)
-    chain = sampler.start(chunk, sampler.model.observation.survey(chunk), draws)
+    chain = sampler.start(chunk, sampler.model.observation.summarise(chunk), draws)
     for step in range(1, steps + 1):
         chain, _ = sampler.sweep(chunk, chain, draws.at(step))
         if step > steps // 10:
@@ -127,10 +127,11 @@ def estimates(masked, particles, passes):
     """Estimates of p(x) over p(x), and z, of many passes of a particle filter."""
     joint, x, mask = problem(masked, True)
     sampler, chunk = Particles(joint.model(), particles), joint.chunk(x)
-    chain = sampler.start(chunk, sampler.model.observation.survey(chunk), Draws(0))
+    chain = sampler.start(chunk, sampler.model.observation.summarise(chunk), Draws(0))
     exact, found, z = enumeration_infinite.evidence(x, mask, NOISE, SCALE, MASS), [], []
     for step in range(1, passes + 1):
-        made, trace = sampler.sweep(chunk, chain, Draws(0, step))
+        made, info = sampler.sweep(chunk, chain, Draws(0, step))
+        trace = info.trace()
         found.append(np.exp(trace["evidence"] - exact))
         z.append(made.state.z)
     return np.array(found), infinite_events(z), infinite_chances(x, mask)

@@ -44,7 +44,7 @@ def step(alg, chunks, states, params, draws):
 def after_flips(alg, now, draws):
     """Parameters as a step of flips leaves them: births come next."""
     scale = alg.observation.common_scale(now.observation, draws.generator("first scale"))
-    return replace(alg.begun(now), phase=np.asarray(int(Phase.BIRTHS)), scale=np.asarray(scale))
+    return replace(alg.initial(now), phase=np.asarray(int(Phase.BIRTHS)), scale=np.asarray(scale))
 
 
 def whole(states):
@@ -68,7 +68,7 @@ def transition(alg, sizes, more=0):
             if at >= 2:
                 met = zip(chunks, states, strict=True)
                 states = [replace(s, now=aligned(s.now, params, c.start)) for c, s in met]
-                params = alg.begun(params.now)
+                params = alg.initial(params.now)
             states, params, _ = step(alg, chunks, states, params, draws.at(first + at))
         return params.now, aligned(whole(states), params)
 

@@ -100,7 +100,7 @@ def prior_draw(joint, alg, rng):
         mass=np.asarray(mass),
         truncation=np.asarray(k),
     )
-    survey = alg.survey(joint.chunk(np.zeros((n, joint.columns))))
+    survey = alg.summarise(joint.chunk(np.zeros((n, joint.columns))))
     observed: GaussianParams = replace(
         alg.init(survey, Draws(0)).observation,
         mean=np.sqrt(scale)[:, None] * rng.normal(size=(k, joint.columns)),

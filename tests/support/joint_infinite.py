@@ -24,7 +24,7 @@ from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.model.model import Model
-from ibpdist.model.observations import gaussian
+from ibpdist.model.observations import noise_and_scale
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.beta_bernoulli import draw_beta
@@ -68,7 +68,7 @@ class Infinite:
         features = len(z)
         w = rng.normal(size=z.shape) if self.weights == "normal" else np.zeros((0, self.rows))
         scale = variance(self.scale, self.unit, features, rng)
-        blank = self.model().observation.survey(self.chunk(np.zeros(self.observed.shape)))
+        blank = self.model().observation.summarise(self.chunk(np.zeros(self.observed.shape)))
         observed = replace(
             self.model().observation.init(blank, features, rng),
             mean=np.sqrt(scale)[:, None] * rng.normal(size=(features, self.columns)),
@@ -212,9 +212,9 @@ def log_joint(joint, draw):
 
 def same_priors(joint, monkeypatch):
     """The package's pseudo cells are set to those of the joint law."""
-    monkeypatch.setattr(gaussian, "FLOOR", joint.floor)
-    monkeypatch.setattr(gaussian, "WEAK", joint.floor)
-    monkeypatch.setattr(gaussian, "RELEVANT", joint.unit)
+    monkeypatch.setattr(noise_and_scale, "FLOOR", joint.floor)
+    monkeypatch.setattr(noise_and_scale, "WEAK", joint.floor)
+    monkeypatch.setattr(noise_and_scale, "RELEVANT", joint.unit)
 
 
 def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: int = 0) -> dict[str, float]:

@@ -17,7 +17,7 @@ from ibpdist.base.structs import combine, replace
 from ibpdist.catalog.systems import SYSTEMS, build
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.starts.start_questions import begun
+from ibpdist.inference.starts import start_questions
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
@@ -109,7 +109,7 @@ def chunked(x, observed=None, sizes=None):
 
 
 def survey(alg, chunks):
-    return reduce(combine, [alg.survey(chunk) for chunk in chunks])
+    return reduce(combine, [alg.summarise(chunk) for chunk in chunks])
 
 
 def initial(alg, chunks, draws):
@@ -118,7 +118,7 @@ def initial(alg, chunks, draws):
     def answer(_, question):
         return reduce(combine, [alg.look(chunk, question, draws) for chunk in chunks])
 
-    return begun(alg, survey(alg, chunks), draws, answer)
+    return start_questions.initial(alg, survey(alg, chunks), draws, answer)
 
 
 AT_ONCE = [name for name, row in SYSTEMS.items() if row.method in ("ascent", "gibbs")]
@@ -151,7 +151,8 @@ def fit(alg, chunks, steps, seed=1):
     traces = []
     for step in range(1, steps + 1):
         states, sums = sweep(alg, chunks, states, params, draws.at(step))
-        params, trace = alg.update(params, sums, draws.at(step))
+        params, info = alg.update(params, sums, draws.at(step))
+        trace = info.trace()
         traces.append(trace)
     return params, states, sums, traces
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ibpdist.model.observations.gaussian import COLUMN_TURNS, ONE_TURNS
+from ibpdist.model.observations.noise_and_scale import COLUMN_TURNS, ONE_TURNS
 from ibpdist.model.observations.variances import TOLERANCE
 from tests.support import reference as ref
 from tests.support import scattered_reference as rows

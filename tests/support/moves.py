@@ -8,7 +8,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from ibpdist.base.randomness import Draws
-from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums, align
+from ibpdist.inference.ascent.coordinate import Coordinate, align
+from ibpdist.inference.ascent.params import ModelSums
 from ibpdist.inference.moves._base import Situation
 from ibpdist.inference.moves.relabel import blank
 from ibpdist.model.observations._base import RowState, RowSums
@@ -34,7 +35,8 @@ class Fitted:
         situation = self.situation
         start = blank(situation.model, edit, situation.params)
         sums = sums_of(self.rows_after(start), self.chunk, start, self.alg.model)
-        made, trace = Coordinate(situation.model, len(edit.ids)).update(start, sums, Draws(0))
+        made, info = Coordinate(situation.model, len(edit.ids)).update(start, sums, Draws(0))
+        trace = info.trace()
         return made, sums, trace["objective"]
 
 
@@ -56,10 +58,12 @@ def settled(case, x, z, observed=None, steps=3, sweep=True, **settings):
     params = alg.init(survey(alg, [chunk]), Draws(0))
     state = RowState(ids=params.ids, z=np.ascontiguousarray(z.T, x.dtype), w=np.zeros((0, len(x)), x.dtype))
     sums = sums_of(state, chunk, params, alg.model)
-    params, trace = alg.update(params, sums, Draws(0))
+    params, info = alg.update(params, sums, Draws(0))
+    trace = info.trace()
     for step in range(1, steps + 1 if sweep else 1):
         state, sums = alg.local(chunk, state, params, Draws(0, step))
-        params, trace = alg.update(params, sums, Draws(0, step))
+        params, info = alg.update(params, sums, Draws(0, step))
+        trace = info.trace()
     total = np.where(observed, x, 0.0).sum(axis=0) if observed is not None else x.sum(axis=0)
     return Fitted(
         alg, chunk, state, Situation(alg.model, params, sums, total, trace["objective"], z.shape[1])
@@ -70,7 +74,8 @@ def run(alg, params, state, chunk, passes, first=1):
     """So many steps from given parameters: row state, sums, parameters and objective."""
     for step in range(first, first + passes):
         state, sums = alg.local(chunk, align(state, params), params, Draws(0, step))
-        params, trace = alg.update(params, sums, Draws(0, step))
+        params, info = alg.update(params, sums, Draws(0, step))
+        trace = info.trace()
     return state, sums, params, trace["objective"]
 
 

@@ -22,6 +22,7 @@ from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Chunk
 from ibpdist.engine.provenance import facts
 from ibpdist.engine.serial import Serial
+from ibpdist.inference._base import Info
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
@@ -62,7 +63,7 @@ class Toy:
     features: int = 3
     draw: bool = False
 
-    def survey(self, chunk):
+    def summarise(self, chunk):
         return ToyFacts(chunk.x.sum(0), (chunk.x**2).sum(0), np.float64(chunk.rows))
 
     def ask(self, survey, known, draws):
@@ -105,7 +106,7 @@ class Toy:
             centre = centre + draws.generator("centre").normal(size=centre.shape) / np.sqrt(on[:, None])
         weight = on / on.sum()
         fit, active = float(sums.fit), float((sums.on > 0.5).sum())
-        return ToyParams(centre, weight), {"objective": fit, "bound": fit, "active": active}
+        return ToyParams(centre, weight), Info({"objective": fit, "bound": fit, "active": active})
 
     def additive(self, params):
         return False
@@ -113,13 +114,13 @@ class Toy:
     def monotone(self):
         return False
 
-    def carried(self, params, sums):
+    def rescale_old_sums(self, params, sums):
         return sums
 
-    def final(self, params):
+    def handover_params(self, params):
         return params
 
-    def plain(self):
+    def row_inference(self):
         return self
 
     def describe(self, params):

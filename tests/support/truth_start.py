@@ -24,8 +24,8 @@ from ibpdist.engine import provenance
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.inference._base import Known
-from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import ModelParams, ModelSums
 from ibpdist.model.observations._base import RowState, RowSums, Survey
 from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
 from ibpdist.runs.job import Job

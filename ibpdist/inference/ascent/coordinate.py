@@ -10,8 +10,9 @@ function of the new globals and the sums (linear-gaussian.md 5): never a second 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +20,14 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Named, replace, struct
+from ibpdist.base.structs import Named, replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Known, Trace
-from ibpdist.inference.ascent.params import OFF, ModelParams, without_parents
+from ibpdist.inference._base import Info, Known
+from ibpdist.inference.ascent.params import OFF, ModelParams, ModelSums, without_parents
 from ibpdist.inference.starts.begin import Begin, Random
 from ibpdist.model.model import Model
-from ibpdist.model.observations._base import RowState, RowSums, Survey
-from ibpdist.model.observations.dictionary import known
-from ibpdist.model.observations.rows import linear, worth
+from ibpdist.model.observations._base import Params, RowState, RowSums, Sums, Survey
+from ibpdist.model.observations.capabilities import Additive, Padded, Scalable, Tempered, require
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.weights._base import WeightSums
 
@@ -37,21 +37,13 @@ BEYOND_THE_REPORT = ("tail", "mass", "noise", "scale")
 """Terms of the objective that the report's bound does not have."""
 
 
-@struct
-class ModelSums:
-    """Sums of a block of rows: those of z and w, and those of the observation."""
-
-    entries: RowSums
-    observation: Any
-
-
 @dataclass(frozen=True)
-class Coordinate:
+class Coordinate(Generic[Params, Sums]):
     """`features` is the truncation K; `inner` sweeps over the features are made in a step; `begin`
     makes the first parameters. Rows of step t see variances 1 + (anneal - 1) COOL^t times as large
     (linear-gaussian.md 10); at 1 they see them as they are."""
 
-    model: Model
+    model: Model[Params, Sums]
     features: int
     inner: int = 1
     begin: Begin = field(default_factory=Random)
@@ -60,12 +52,14 @@ class Coordinate:
     def __post_init__(self) -> None:
         if not 1 <= self.anneal < np.inf:
             raise UsageError(f"anneal is {self.anneal}; expected a number of at least 1")
+        if self.anneal > 1:
+            require(self.model.observation, Tempered, f"anneal={self.anneal:g}")
         for name, value in (("features", self.features), ("inner", self.inner)):
             if value < 1:
                 raise UsageError(f"{name} is {value}; expected a whole number of at least 1")
 
-    def survey(self, chunk: Chunk) -> Survey:
-        return self.model.observation.survey(chunk)
+    def summarise(self, chunk: Chunk) -> Survey:
+        return self.model.observation.summarise(chunk)
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return self.begin.ask(self.model, self.features, survey, known, draws)
@@ -73,34 +67,34 @@ class Coordinate:
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return self.begin.look(chunk, question, draws)
 
-    def init(self, survey: Survey, draws: Draws, known: Known = ()) -> ModelParams:
-        return self.begin.init(self.model, self.features, survey, known, draws)
+    def init(self, survey: Survey, draws: Draws, known: Known = ()) -> ModelParams[Params]:
+        begun: ModelParams[Params] = self.begin.init(self.model, self.features, survey, known, draws)
+        return begun
 
-    def adopt(self, params: ModelParams, survey: Survey) -> ModelParams:
+    def adopt(self, params: ModelParams[Params], survey: Survey) -> ModelParams[Params]:
         made = replace(params, observation=self.model.observation.adopt(params.observation, survey))
         return self._filled(made) if self.model.draws else made
 
-    def _filled(self, params: ModelParams) -> ModelParams:
+    def _filled(self, params: ModelParams[Params]) -> ModelParams[Params]:
         """All features of a finite model: a sampler has those too that a fit has dropped, off in all rows."""
         prior, ids = self.model.prior, params.ids
         more = (prior.capacity(params.prior) or len(ids)) - len(ids)
         if more <= 0:
             return params
+        observation = require(self.model.observation, Padded, "a sampler that begins at a fit")
         on = np.pad(params.on, (0, more))
         blank = prior.resized(params.prior, len(on))
         counts = PriorSums(on=on, rows=params.rows)
-        seen = params.observation
-        scale = np.append(seen.scale, np.full(more, np.median(seen.scale) if len(ids) else float(seen.unit)))
         return replace(
             params,
             prior=prior.update(blank, counts, Rule.MEAN, np.random.default_rng(0)),
-            observation=known(seen, np.pad(seen.mean, ((0, more), (0, 0))), scale),
+            observation=observation.padded(params.observation, more),
             ids=np.append(ids, ids.max(initial=-1) + 1 + np.arange(more)),
             **without_parents(len(on)),
             on=on,
         )
 
-    def start(self, chunk: Chunk, params: ModelParams, draws: Draws) -> RowState:
+    def start(self, chunk: Chunk, params: ModelParams[Params], draws: Draws) -> RowState:
         """z uniform on (0, 1), or under draws a coin with the prevalence; weights zero, so nothing is
         explained yet. (Fair coins would give rows both of two features that undo each other, which no
         single flip takes back.)
@@ -114,55 +108,36 @@ class Coordinate:
         width = len(params.ids) if self.model.weights.has_weights else 0
         w = np.zeros((width, chunk.rows), chunk.x.dtype)
         state = RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w)
-        for hot in () if self.model.draws else self.model.observation.cooling_path(params.observation):
+        for hot in () if self.model.draws else self.cooling_path(params.observation):
             state, _ = self.local(chunk, state, replace(params, observation=hot), draws)
         return state
 
-    def renew(self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws) -> RowState:
-        """Rows inferred anew, from hot to cold and from the linear answer, each kept where its part of the
-        objective is higher.
-
-        Only for unit weights; elsewhere rows stay as they are.
-        """
-        old, model = align(local, params), self.model
-        if model.weights.has_weights or model.draws:
-            return old
-        chance, dtype = params.on / max(float(params.rows), 1.0), chunk.x.dtype
-        log_odds = model.prior.log_odds(params.prior)
-        hot = list(model.observation.cooling_path(params.observation))
-        best, level = old.z, worth(chunk, params.observation, log_odds, old.z)
-        for z, path in (
-            (np.repeat(chance[:, None], chunk.rows, axis=1), hot),
-            (linear(chunk, params.observation, chance), []),
-        ):
-            new = self._swept(
-                chunk, replace(old, z=z.astype(dtype)), params, [*path, *2 * [params.observation]], draws
-            )
-            reached = worth(chunk, params.observation, log_odds, new.z)
-            best, level = np.where(reached > level, new.z, best), np.maximum(reached, level)
-        return replace(old, z=best)
-
-    def _swept(
-        self, chunk: Chunk, state: RowState, params: ModelParams, path: list[Any], draws: Draws
-    ) -> RowState:
-        """Row state after two sweeps against each of the dictionaries of the path."""
-        often = dataclasses.replace(self, inner=2)
-        for seen in path:
-            state, _ = often.local(chunk, state, replace(params, observation=seen), draws)
-        return state
+    def cooling_path(self, params: Params) -> Iterator[Params]:
+        """Parameters of the observation with falling noise; none where it cannot be raised."""
+        observation = self.model.observation
+        return observation.cooling_path(params) if isinstance(observation, Tempered) else iter(())
 
     def local(
-        self, chunk: Chunk, local: RowState, params: ModelParams, draws: Draws
-    ) -> tuple[RowState, ModelSums]:
+        self, chunk: Chunk, local: RowState, params: ModelParams[Params], draws: Draws
+    ) -> tuple[RowState, ModelSums[Sums]]:
         model, state = self.model, align(local, params)
-        log_odds, heat = model.prior.log_odds(params.prior), self.heat(draws.step)
-        seen = params.observation if heat == 1 else model.observation.tempered(params.observation, heat)
+        log_odds, seen = model.prior.log_odds(params.prior), self._seen(params.observation, draws.step)
         state, entries, observed = model.observation.sweep(
             chunk, seen, log_odds, model.weights, model.rules, state, draws, self.inner
         )
         return state, ModelSums(entries=entries, observation=observed)
 
-    def update(self, params: ModelParams, sums: ModelSums, draws: Draws) -> tuple[ModelParams, Trace]:
+    def _seen(self, params: Params, step: int) -> Params:
+        """Parameters of the observation as the rows of a step see them."""
+        observation, heat = self.model.observation, self.heat(step)
+        if heat != 1 and isinstance(observation, Tempered):
+            hot: Params = observation.tempered(params, heat)
+            return hot
+        return params
+
+    def update(
+        self, params: ModelParams[Params], sums: ModelSums[Sums], draws: Draws
+    ) -> tuple[ModelParams[Params], Info]:
         """Lengths of features, prior, dictionary and variances, each set where the objective is highest."""
         params, sums = self.balanced(params, sums)
         model, counts = self.model, PriorSums(on=sums.entries.on, rows=sums.observation.rows)
@@ -171,81 +146,89 @@ class Coordinate:
             params.observation, sums.observation, model.rules.dictionary, draws.generator("observation")
         )
         made = replace(params, prior=prior, observation=observed, on=counts.on, rows=counts.rows)
-        heat = self.heat(draws.step)
-        hot = {} if self.anneal == 1 else {"heat": heat, "settled": float(heat == 1)}
-        counts_of = counted(sums.entries.on) if self.model.draws else {}
-        return made, {**self.score(made, sums), **hot, **counts_of}
+        info, heat = self.score(made, sums), self.heat(draws.step)
+        if self.model.draws:
+            info = dataclasses.replace(info, terms={**info.terms, **counted(sums.entries.on)})
+        if self.anneal != 1:
+            info = dataclasses.replace(info, heat=heat, settled=float(heat == 1))
+        return made, info
 
     def heat(self, step: int) -> float:
         """Factor of the variances in a step."""
         heat = 1 + (self.anneal - 1) * COOL**step
         return heat if heat > 1 + COLD else 1.0
 
-    def balanced(self, params: ModelParams, sums: ModelSums) -> tuple[ModelParams, ModelSums]:
+    def balanced(
+        self, params: ModelParams[Params], sums: ModelSums[Sums]
+    ) -> tuple[ModelParams[Params], ModelSums[Sums]]:
         """Parameters and sums after weights were divided and features multiplied by what is best for each.
 
         The product is the same, so this is exact; without it both creep to the lengths that their
         priors like.
         """
-        model, entries = self.model, sums.entries
-        free = None if model.draws else model.observation.length_prior(params.observation)
-        if free is None:
+        weights, observation, entries = self.model.weights, self.model.observation, sums.entries
+        if self.model.draws or not isinstance(observation, Scalable):
             return params, sums
-        return self._stretched(params, sums, model.weights.stretch(entries.on, entries.second, free))
+        beside = observation.length_prior(params.observation)
+        if beside is None:
+            return params, sums
+        lengths = weights.stretch(entries.on, entries.second, beside)
+        observed, rescaled = observation.rescaled(params.observation, sums.observation, lengths)
+        return replace(params, observation=observed), ModelSums(self._rescaled(sums, lengths), rescaled)
 
-    def carried(self, params: ModelParams, sums: ModelSums) -> ModelSums:
-        """Sums of rows that are not met again, made before these parameters, in the units of these."""
-        return self._stretched(params, sums, params.observation.stretch)[1]
+    def rescale_old_sums(self, params: ModelParams[Params], sums: ModelSums[Sums]) -> ModelSums[Sums]:
+        """Sums of rows that are not visited again, made before these parameters, in the units of these."""
+        observation = self.model.observation
+        if not isinstance(observation, Scalable):
+            return sums
+        lengths = observation.last_lengths(params.observation)
+        _, rescaled = observation.rescaled(params.observation, sums.observation, lengths)
+        return ModelSums(self._rescaled(sums, lengths), rescaled)
 
-    def _stretched(
-        self, params: ModelParams, sums: ModelSums, stretch: NDArray[np.float64]
-    ) -> tuple[ModelParams, ModelSums]:
-        model, entries = self.model, sums.entries
-        observed, observation = model.observation.stretched(params.observation, sums.observation, stretch)
-        cost = model.weights.stretched(
-            WeightSums(cost=entries.cost), entries.on, entries.second, stretch
+    def _rescaled(self, sums: ModelSums[Sums], lengths: NDArray[np.float64]) -> RowSums:
+        """Sums of z and w when weights are divided by `lengths` (feature)."""
+        entries = sums.entries
+        cost = self.model.weights.stretched(
+            WeightSums(cost=entries.cost), entries.on, entries.second, lengths
         ).cost
-        entries = replace(entries, cost=cost, second=entries.second / stretch**2)
-        return replace(params, observation=observed), ModelSums(entries=entries, observation=observation)
+        return replace(entries, cost=cost, second=entries.second / lengths**2)
 
-    def score(self, params: ModelParams, sums: ModelSums) -> Trace:
+    def score(self, params: ModelParams[Params], sums: ModelSums[Sums]) -> Info:
         """The objective's terms by name, `objective` (with the IBP tail and the priors of learned
         variances and mass), `bound` (the report's, without), the number of active features, and the
         magnitude to which rounding is relative."""
         model, entries = self.model, sums.entries
+        observed = model.observation.score(params.observation, sums.observation)
         terms = {
             **model.prior.score(params.prior, PriorSums(on=entries.on, rows=sums.observation.rows)),
             "z entropy": float(entries.entropy.sum()),
             **model.weights.score(WeightSums(cost=entries.cost)),
-            **model.observation.score(params.observation, sums.observation),
+            **observed.terms,
         }
         objective = sum(terms.values())
         beyond = sum(terms.get(name, 0.0) for name in BEYOND_THE_REPORT)
         active = float((entries.on > ACTIVE).sum())
-        size = model.observation.magnitude(params.observation)
-        return {
-            "objective": objective,
-            "bound": objective - beyond,
-            "active": active,
-            "magnitude": size,
-            **terms,
-        }
+        levels = {"objective": objective, "bound": objective - beyond, "active": active}
+        return Info({**levels, **terms}, observed.magnitude)
 
-    def additive(self, params: ModelParams) -> bool:
-        return self.model.observation.additive(params.observation)
+    def additive(self, params: ModelParams[Params]) -> bool:
+        observation = require(self.model.observation, Additive, "a stream")
+        return observation.additive(params.observation)
 
     def monotone(self) -> bool:
         return not self.model.draws
 
-    def final(self, params: ModelParams) -> ModelParams:
-        """Nothing is left to be done to rows that were met under these parameters."""
-        still = np.ones_like(params.observation.stretch)
-        return replace(params, observation=replace(params.observation, stretch=still))
+    def handover_params(self, params: ModelParams[Params]) -> ModelParams[Params]:
+        """Nothing is left to be done to rows whose state is made under these parameters."""
+        observation = self.model.observation
+        if not isinstance(observation, Scalable):
+            return params
+        return replace(params, observation=observation.without_rescaling(params.observation))
 
-    def plain(self) -> Coordinate:
+    def row_inference(self) -> Coordinate[Params, Sums]:
         return dataclasses.replace(self, anneal=1.0)
 
-    def describe(self, params: ModelParams) -> Named:
+    def describe(self, params: ModelParams[Params]) -> Named:
         order = by_prevalence(params)
         return {
             "id": (("feature",), params.ids[order]),
@@ -257,8 +240,10 @@ class Coordinate:
             **self.model.observation.describe(params.observation, order),
         }
 
-    def describe_rows(self, local: RowState, params: ModelParams) -> Named:
-        state = self.model.observation.current(align(local, params), params.observation)
+    def describe_rows(self, local: RowState, params: ModelParams[Params]) -> Named:
+        state, observation = align(local, params), self.model.observation
+        if isinstance(observation, Scalable):
+            state = observation.in_current_units(state, params.observation)
         order = by_prevalence(params)
         found: Named = {"z": (("feature", "row"), state.z[order])}
         if self.model.weights.has_weights:
@@ -271,12 +256,12 @@ def counted(on: NDArray[np.float64]) -> dict[str, float]:
     return {"entries": float(on.sum()), "singletons": float((on == 1).sum())}
 
 
-def by_prevalence(params: ModelParams) -> NDArray[np.intp]:
+def by_prevalence(params: ModelParams[Params]) -> NDArray[np.intp]:
     """Features by falling prevalence, ties in their present order."""
     return np.argsort(-params.on, kind="stable")
 
 
-def align(state: RowState, params: ModelParams) -> RowState:
+def align(state: RowState, params: ModelParams[Params]) -> RowState:
     """Row state for the features of `params`, in their order."""
     if np.array_equal(state.ids, params.ids):
         return state

@@ -18,18 +18,23 @@ from typing import Any
 import numpy as np
 
 from ibpdist.base.randomness import Draws
-from ibpdist.inference._base import Trace
+from ibpdist.inference._base import Info
+from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.inference.ascent.search_progress import (
     Decision,
     Next,
     Order,
     Phase,
+    SearchParams,
     SearchProgress,
+    SearchSums,
     fit_so_far,
     gone_back,
+    kept_of,
     on_trial,
 )
 from ibpdist.inference.moves._base import Proposal, Residuals, Situation
+from ibpdist.inference.moves.renew import GaussianFit
 from ibpdist.inference.starts.rank import noise_edge
 
 Move = Callable[[Situation, np.random.Generator], Proposal | None]
@@ -60,27 +65,25 @@ class ScheduledMove:
 class Step:
     """One step of the fit under way: parameters before it, after it, and its sums."""
 
-    fit: Any
-    params: Any
-    now: Any
-    sums: Any
-    trace: Trace
+    fit: GaussianFit
+    params: SearchParams
+    now: GaussianModelParams
+    sums: SearchSums
+    info: Info
     draws: Draws
 
     @property
     def stand(self) -> SearchProgress:
-        found: SearchProgress = self.params.stand
-        return found
+        return self.params.stand
 
     @property
     def objective(self) -> float:
-        return float(self.trace["objective"])
+        return self.info.objective
 
     @property
     def flat(self) -> bool:
         gain = self.objective - float(self.stand.last)
-        cold = self.trace.get("heat", 1.0) == 1
-        return cold and abs(gain) < FLAT * abs(self.objective)
+        return self.info.cold and abs(gain) < FLAT * abs(self.objective)
 
     @property
     def fresh(self) -> int:
@@ -133,18 +136,18 @@ class MoveSchedule:
 
     def _settling(self, step: Step) -> Next:
         if not step.flat:
-            return fit_so_far(step.stand, step.now, step.trace)
+            return fit_so_far(step.stand, step.now, step.info)
         found = None if int(step.stand.checked) else self._improved(step)
         if found is None:
             return self._moving(step)
-        made, trace, number = found
-        gain = Decision(number, float(trace["objective"]) - step.objective, True)
+        made, info, number = found
+        gain = Decision(number, info.objective - step.objective, True)
         news = {"fresh": fresh_after(step, made), "last": -np.inf, "idle": 0}
-        return fit_so_far(step.stand, made, trace, gain, **news)
+        return fit_so_far(step.stand, made, info, gain, **news)
 
-    def _improved(self, step: Step) -> tuple[Any, Trace, int] | None:
-        """Parameters after all moves that need no pass, their trace, and the number of the last; None if
-        nothing helps."""
+    def _improved(self, step: Step) -> tuple[GaussianModelParams, Info, int] | None:
+        """Parameters after all moves that need no pass, what the step then says of itself, and the number of
+        the last; None if nothing helps."""
         situation, number = step.situation(), 0
         for at, (name, move) in enumerate(self.exact, 1):
             found = move(situation, step.draws.generator(name))
@@ -162,8 +165,10 @@ class MoveSchedule:
             )
         if not number:
             return None
-        sums = step.fit.carried(situation.params, situation.sums)
-        return situation.params, {**step.trace, **step.fit.score(situation.params, sums)}, number
+        sums = step.fit.rescale_old_sums(situation.params, situation.sums)
+        scored = step.fit.score(situation.params, sums)
+        terms = {**step.info.terms, **scored.terms}
+        return situation.params, replace(step.info, terms=terms, magnitude=scored.magnitude), number
 
     def _moving(self, step: Step) -> Next:
         """Begin the next move that has something to offer; what was refused is not tried again before
@@ -188,13 +193,13 @@ class MoveSchedule:
         return self._go(step, phase=Phase.DONE, turn=turn, tries=0, idle=idle)
 
     def _go(self, step: Step, **changes: Any) -> Next:
-        return fit_so_far(step.stand, step.now, step.trace, **changes)
+        return fit_so_far(step.stand, step.now, step.info, **changes)
 
     def _attempt(self, step: Step, found: Proposal, **at: Any) -> Next:
         stand = self._go(step).stand
         left, fresh = max(found.passes, 1), fresh_after(step, found.params)
         order = {"phase": Phase.TRYING, "order": Order.TRY, "left": left, "fresh": fresh, "last": -np.inf}
-        return on_trial(stand, found.params, step.now, step.trace, **order, **at)
+        return on_trial(stand, found.params, step.now, step.info, **order, **at)
 
     def _renewed(self, step: Step) -> Next:
         stand, item = step.stand, self.turns[int(step.stand.turn)]
@@ -202,25 +207,25 @@ class MoveSchedule:
         again = gain > RENEWED * abs(step.objective) and tries < item.patience
         at = {"tries": tries} if again else over(stand)
         decision = Decision(self._number(stand), gain, gain > 0)
-        return fit_so_far(stand, step.now, step.trace, decision, phase=Phase.SETTLING, **at)
+        return fit_so_far(stand, step.now, step.info, decision, phase=Phase.SETTLING, **at)
 
     def _trying(self, step: Step) -> Next:
         stand = step.stand
         left = int(stand.left) - 1
         if left > 0 and not step.flat:
-            return on_trial(stand, step.now, step.params.kept, step.trace, left=left)
-        made, trace, _ = self._improved(step) or (step.now, step.trace, 0)
-        gain = float(trace["objective"]) - float(stand.objective)
+            return on_trial(stand, step.now, kept_of(step.params.kept), step.info, left=left)
+        made, info, _ = self._improved(step) or (step.now, step.info, 0)
+        gain = info.objective - float(stand.objective)
         if gain > WORTH * abs(float(stand.objective)):
             decision, fresh = Decision(self._number(stand), gain, True), fresh_after(step, made)
             order = {"phase": Phase.SETTLING, "order": Order.TAKE, "last": -np.inf}
             news = {"tries": 0, "idle": 0, "checked": 0, "fresh": fresh}
-            return fit_so_far(stand, made, trace, decision, **order, **news)
+            return fit_so_far(stand, made, info, decision, **order, **news)
         tries = int(stand.tries) + 1
         patient = tries < self.turns[int(stand.turn)].patience
         at = {"tries": tries} if patient else over(stand)
         decision = Decision(self._number(stand), gain, False)
-        return gone_back(stand, step.params.kept, trace, decision, fresh=step.fresh, **at)
+        return gone_back(stand, kept_of(step.params.kept), info, decision, fresh=step.fresh, **at)
 
     def _done(self, step: Step) -> Next:
         return self._go(step)
@@ -234,7 +239,7 @@ def over(stand: SearchProgress) -> dict[str, int]:
     return {"turn": int(stand.turn) + 1, "tries": 0, "idle": int(stand.idle) + 1}
 
 
-def fresh_after(step: Step, made: Any) -> int:
+def fresh_after(step: Step, made: GaussianModelParams) -> int:
     return max(step.fresh, int(np.max(made.ids, initial=-1)) + 1)
 
 

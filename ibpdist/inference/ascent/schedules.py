@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ibpdist.inference.ascent.move_schedule import MoveSchedule, ScheduledMove
 from ibpdist.inference.moves import absorb, birth, delete, rebase, reorient, trial_delete
-from ibpdist.model.model import Model
+from ibpdist.model.model import AnyModel
+from ibpdist.model.observations.gaussian import Gaussian
 
 PRESENCE = MoveSchedule(
     exact=(("delete", delete.propose), ("reorient", reorient.propose)),
@@ -26,7 +27,10 @@ WHOLE = MoveSchedule()
 """For rows that have every feature: their weights have one factor, and no sums without a feature."""
 
 
-def agenda_for(model: Model) -> MoveSchedule:
+def moves_for(model: AnyModel) -> MoveSchedule | None:
+    """The moves of a model; None where its observation has none: those here know Gaussian sums."""
+    if not isinstance(model.observation, Gaussian):
+        return None
     if model.prior.dense:
         return WHOLE
     return AMOUNTS if model.weights.has_weights else PRESENCE

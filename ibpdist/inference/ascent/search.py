@@ -14,62 +14,32 @@ from typing import Any
 import numpy as np
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Array, Named, dims, replace, struct
+from ibpdist.base.structs import Named, replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Known, Parallel, Trace
-from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference._base import NOTHING, Info, Known, Nothing, RowInference
 from ibpdist.inference.ascent.move_schedule import MoveSchedule, Step
-from ibpdist.inference.ascent.params import ModelParams
-from ibpdist.inference.ascent.search_progress import Order, begun
+from ibpdist.inference.ascent.params import GaussianModelParams
+from ibpdist.inference.ascent.search_progress import (
+    Order,
+    SearchParams,
+    SearchState,
+    SearchSums,
+    initial,
+    kept_of,
+)
+from ibpdist.inference.moves.renew import GaussianFit, renewed
 from ibpdist.model.observations._base import RowState, Survey
-
-
-@struct("nothing", since=1)
-class Nothing:
-    """Stands where there is no record."""
-
-
-NOTHING = Nothing()
-
-
-@struct("search-params", since=1)
-class SearchParams:
-    """`now` is what rows are swept against; during a trial `kept` is the fit so far, else nothing.
-
-    `total` is the sum of the observed cells of each column.
-    """
-
-    now: Any
-    kept: Any
-    stand: Any
-    total: Array = dims("column")
-
-
-@struct("search-row-state", since=1)
-class SearchState:
-    """Row state under `now`, and during a trial that of the fit so far."""
-
-    now: Any
-    kept: Any
-
-
-@struct
-class SearchSums:
-    """Sums of the model, and what is left of some rows where it was asked for."""
-
-    model: Any
-    residuals: Array = dims("sampled column", reduce="concat", along="sampled")
 
 
 @dataclass(frozen=True)
 class Search:
     """A parallel fit and the agenda of its moves."""
 
-    fit: Coordinate
+    fit: GaussianFit
     agenda: MoveSchedule
 
-    def survey(self, chunk: Chunk) -> Survey:
-        return self.fit.survey(chunk)
+    def summarise(self, chunk: Chunk) -> Survey:
+        return self.fit.summarise(chunk)
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return self.fit.ask(survey, known, draws)
@@ -78,10 +48,10 @@ class Search:
         return self.fit.look(chunk, question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> SearchParams:
-        return self._begun(self.fit.init(survey, draws, known), survey)
+        return self._initial(self.fit.init(survey, draws, known), survey)
 
-    def adopt(self, params: ModelParams, survey: Survey) -> SearchParams:
-        return self._begun(self.fit.adopt(params, survey), survey)
+    def adopt(self, params: GaussianModelParams, survey: Survey) -> SearchParams:
+        return self._initial(self.fit.adopt(params, survey), survey)
 
     def start(self, chunk: Chunk, params: SearchParams, draws: Draws) -> SearchState:
         return SearchState(self.fit.start(chunk, params.now, draws), NOTHING)
@@ -90,22 +60,22 @@ class Search:
         self, chunk: Chunk, local: SearchState, params: SearchParams, draws: Draws
     ) -> tuple[SearchState, SearchSums]:
         order = Order(int(params.stand.order))
-        now = local.kept if order is Order.BACK else local.now
+        now = kept_of(local.kept) if order is Order.BACK else local.now
         kept = {Order.TRY: local.now, Order.GO: local.kept}.get(order, NOTHING)
         if order is Order.RENEW:
-            now = self.fit.renew(chunk, now, params.now, draws)
+            now = renewed(self.fit, chunk, now, params.now, draws)
         now, sums = self.fit.local(chunk, now, params.now, draws)
         residuals = self._residuals(chunk, now, params, draws)
         return SearchState(now, kept), SearchSums(sums, residuals)
 
-    def update(self, params: SearchParams, sums: SearchSums, draws: Draws) -> tuple[SearchParams, Trace]:
-        now, trace = self.fit.update(params.now, sums.model, draws)
-        found = self.agenda.next(Step(self.fit, params, now, sums, trace, draws))
+    def update(self, params: SearchParams, sums: SearchSums, draws: Draws) -> tuple[SearchParams, Info]:
+        now, info = self.fit.update(params.now, sums.model, draws)
+        found = self.agenda.next(Step(self.fit, params, now, sums, info, draws))
         kept = NOTHING if found.kept is None else found.kept
-        return replace(params, now=found.now, kept=kept, stand=found.stand), found.trace
+        return replace(params, now=found.now, kept=kept, stand=found.stand), found.info
 
-    def carried(self, params: SearchParams, sums: SearchSums) -> SearchSums:
-        return replace(sums, model=self.fit.carried(params.now, sums.model))
+    def rescale_old_sums(self, params: SearchParams, sums: SearchSums) -> SearchSums:
+        return replace(sums, model=self.fit.rescale_old_sums(params.now, sums.model))
 
     def additive(self, params: SearchParams) -> bool:
         return self.fit.additive(params.now)
@@ -113,12 +83,12 @@ class Search:
     def monotone(self) -> bool:
         return self.fit.monotone()
 
-    def final(self, params: SearchParams) -> ModelParams:
+    def handover_params(self, params: SearchParams) -> GaussianModelParams:
         """The fit so far."""
-        return self.fit.final(self._so_far(params))
+        return self.fit.handover_params(self._so_far(params))
 
-    def plain(self) -> Parallel:
-        return self.fit.plain()
+    def row_inference(self) -> RowInference:
+        return self.fit.row_inference()
 
     def describe(self, params: SearchParams) -> Named:
         return self.fit.describe(self._so_far(params))
@@ -126,15 +96,14 @@ class Search:
     def describe_rows(self, local: SearchState, params: SearchParams) -> Named:
         """Rows that still hold what they had before a trial that was not accepted show that."""
         back = not isinstance(params.kept, Nothing) or int(params.stand.order) == Order.BACK
-        held = isinstance(local.kept, RowState)
-        return self.fit.describe_rows(local.kept if back and held else local.now, self._so_far(params))
+        shown = local.now if isinstance(local.kept, Nothing) or not back else local.kept
+        return self.fit.describe_rows(shown, self._so_far(params))
 
-    def _so_far(self, params: SearchParams) -> ModelParams:
-        found: ModelParams = params.now if isinstance(params.kept, Nothing) else params.kept
-        return found
+    def _so_far(self, params: SearchParams) -> GaussianModelParams:
+        return params.now if isinstance(params.kept, Nothing) else params.kept
 
-    def _begun(self, now: ModelParams, survey: Survey) -> SearchParams:
-        return SearchParams(now, NOTHING, begun(int(np.max(now.ids, initial=-1)) + 1), survey.total)
+    def _initial(self, now: GaussianModelParams, survey: Survey) -> SearchParams:
+        return SearchParams(now, NOTHING, initial(int(np.max(now.ids, initial=-1)) + 1), survey.total)
 
     def _residuals(self, chunk: Chunk, state: RowState, params: SearchParams, draws: Draws) -> Any:
         """Some rows less what the features explain, zero where a cell is missing."""

@@ -1,21 +1,21 @@
-"""Where a search stands between two steps, and the ways it goes on from there.
+"""The records of a search: where it stands between two steps, and the ways it continues.
 
-The trace has, besides the terms of the model: `trial`, the objective of what is being tried;
-`move`, the number of the move that was decided on in this step, counted from 1 (0: none), `gain`
-and `accepted` of it; `settled`, 1 when nothing more is to be tried. During a trial `objective`,
-`bound` and `active` are those of the fit so far.
+During a trial `objective`, `bound` and `active` of a step are those of the fit so far.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ibpdist.base.structs import Array, dims, replace, struct
-from ibpdist.inference._base import Trace
+from ibpdist.inference._base import Info, Nothing
+from ibpdist.inference.ascent.params import GaussianModelParams, GaussianModelSums
+from ibpdist.model.observations._base import RowState
 
 KEPT = ("objective", "bound", "active")
 
@@ -66,7 +66,36 @@ class SearchProgress:
     share: Array = dims()
 
 
-def begun(fresh: int) -> SearchProgress:
+@struct("search-params", since=1)
+class SearchParams:
+    """`now` is what rows are swept against; during a trial `kept` is the fit so far, else nothing.
+
+    `total` is the sum of the observed cells of each column.
+    """
+
+    now: GaussianModelParams
+    kept: GaussianModelParams | Nothing
+    stand: SearchProgress
+    total: Array = dims("column")
+
+
+@struct("search-row-state", since=1)
+class SearchState:
+    """Row state under `now`, and during a trial that of the fit so far."""
+
+    now: RowState
+    kept: RowState | Nothing
+
+
+@struct
+class SearchSums:
+    """Sums of the model, and what is left of some rows where it was asked for."""
+
+    model: GaussianModelSums
+    residuals: Array = dims("sampled column", reduce="concat", along="sampled")
+
+
+def initial(fresh: int) -> SearchProgress:
     """Before the first step."""
     none: dict[str, Any] = dict.fromkeys(("phase", "order", "turn", "tries", "rounds", "left"), 0)
     none |= dict.fromkeys(("checked", "idle"), 0) | dict.fromkeys(("share", "active"), 0.0)
@@ -74,6 +103,16 @@ def begun(fresh: int) -> SearchProgress:
     return SearchProgress(
         **{name: np.asarray(value) for name, value in (none | low | {"fresh": fresh}).items()}
     )
+
+
+Kept = TypeVar("Kept")
+
+
+def kept_of(record: Kept | Nothing) -> Kept:
+    """What was kept of the fit so far, during a trial."""
+    if isinstance(record, Nothing):
+        raise TypeError("nothing is kept outside a trial")
+    return record
 
 
 @dataclass(frozen=True)
@@ -92,49 +131,58 @@ NO_DECISION = Decision()
 class Next:
     """What is published: `kept` is the fit so far, during a trial only."""
 
-    now: Any
-    kept: Any | None
+    now: GaussianModelParams
+    kept: GaussianModelParams | None
     stand: SearchProgress
-    trace: Trace
+    info: Info
 
 
-def moved(stand: SearchProgress, **values: Any) -> SearchProgress:
+def advanced(stand: SearchProgress, **values: Any) -> SearchProgress:
     """The stand with some values changed and the order to just go on, unless it is given."""
     given = {"order": Order.GO, "share": 0.0} | values
     return replace(stand, **{name: np.asarray(value) for name, value in given.items()})
 
 
 def fit_so_far(
-    stand: SearchProgress, now: Any, trace: Trace, decision: Decision = NO_DECISION, **changes: Any
+    stand: SearchProgress,
+    now: GaussianModelParams,
+    info: Info,
+    decision: Decision = NO_DECISION,
+    **changes: Any,
 ) -> Next:
     """Go on with `now`, which is the fit so far."""
-    levels: dict[str, Any] = {name: float(trace[name]) for name in KEPT}
-    levels |= {"last": float(trace["objective"])} | changes
-    made = moved(stand, **levels)
-    return Next(now, None, made, noted(trace, made, float(trace["objective"]), decision))
+    levels: dict[str, Any] = {name: float(info.terms[name]) for name in KEPT}
+    levels |= {"last": info.objective} | changes
+    made = advanced(stand, **levels)
+    return Next(now, None, made, traced(info, made, info.objective, decision))
 
 
-def on_trial(stand: SearchProgress, now: Any, kept: Any, trace: Trace, **changes: Any) -> Next:
+def on_trial(
+    stand: SearchProgress, now: GaussianModelParams, kept: GaussianModelParams, info: Info, **changes: Any
+) -> Next:
     """Go on with `now` on trial while `kept` is the fit so far."""
-    tried = float(trace["objective"])
-    made = moved(stand, **({"last": tried} | changes))
-    return Next(now, kept, made, noted(trace, made, tried, NO_DECISION))
+    tried = info.objective
+    made = advanced(stand, **({"last": tried} | changes))
+    return Next(now, kept, made, traced(info, made, tried, NO_DECISION))
 
 
-def gone_back(stand: SearchProgress, kept: Any, trace: Trace, decision: Decision, **changes: Any) -> Next:
+def gone_back(
+    stand: SearchProgress, kept: GaussianModelParams, info: Info, decision: Decision, **changes: Any
+) -> Next:
     """Return to the fit so far."""
-    made = moved(stand, order=Order.BACK, phase=Phase.SETTLING, last=float(stand.objective), **changes)
-    return Next(kept, None, made, noted(trace, made, float(trace["objective"]), decision))
+    made = advanced(stand, order=Order.BACK, phase=Phase.SETTLING, last=float(stand.objective), **changes)
+    return Next(kept, None, made, traced(info, made, info.objective, decision))
 
 
-def noted(trace: Trace, stand: SearchProgress, tried: float, decision: Decision) -> Trace:
+def traced(info: Info, stand: SearchProgress, tried: float, decision: Decision) -> Info:
+    """What a step says, as the search sees it."""
     kept = {name: float(getattr(stand, name)) for name in KEPT}
-    return {
-        **trace,
-        **kept,
-        "trial": tried,
-        "move": float(decision.move),
-        "gain": decision.gain,
-        "accepted": float(decision.accepted),
-        "settled": float(int(stand.phase) == Phase.DONE),
-    }
+    return dataclasses.replace(
+        info,
+        terms={**info.terms, **kept},
+        trial=tried,
+        move=float(decision.move),
+        gain=decision.gain,
+        accepted=float(decision.accepted),
+        settled=float(int(stand.phase) == Phase.DONE),
+    )

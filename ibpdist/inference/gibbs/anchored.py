@@ -25,9 +25,16 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Named, replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Known, Trace
-from ibpdist.inference.ascent.coordinate import BEYOND_THE_REPORT, Coordinate, ModelSums
-from ibpdist.inference.ascent.params import ModelParams, without_parents
+from ibpdist.inference._base import Info, Known
+from ibpdist.inference.ascent.coordinate import BEYOND_THE_REPORT, Coordinate
+from ibpdist.inference.ascent.params import (
+    GaussianModel,
+    GaussianModelParams,
+    GaussianModelSums,
+    ModelParams,
+    ModelSums,
+    without_parents,
+)
 from ibpdist.inference.gibbs.anchors import (
     NOBODY,
     AnchoredParams,
@@ -40,9 +47,9 @@ from ibpdist.inference.gibbs.anchors import (
 )
 from ibpdist.inference.gibbs.births import Law, Turned, offered, turned, without_the_dead
 from ibpdist.inference.gibbs.xor import Told, pairs_of, recombined, xor_sums
+from ibpdist.inference.moves.renew import GaussianFit
 from ibpdist.inference.starts.begin import Begin, Random
 from ibpdist.kernels.anchors import frozen, holders
-from ibpdist.model.model import Model
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations._base import RowState, Survey
 from ibpdist.model.observations.dictionary import LOG_2PI
@@ -60,7 +67,7 @@ class Anchored:
     offers about `births` births, in `turns` turns; `inner` sweeps over the features are made with the
     same anchors; `tries` pairs of features are tried in a step of flips."""
 
-    model: Model
+    model: GaussianModel
     features: int = 0
     most: int = 1000
     inner: int = 1
@@ -91,7 +98,7 @@ class Anchored:
                 )
 
     @property
-    def fit(self) -> Coordinate:
+    def fit(self) -> GaussianFit:
         """The same model with the features that there are."""
         return Coordinate(self.model, max(self.features, 1), self.inner)
 
@@ -104,8 +111,8 @@ class Anchored:
     def observation(self) -> Gaussian:
         return cast("Gaussian", self.model.observation)
 
-    def survey(self, chunk: Chunk) -> Survey:
-        return self.observation.survey(chunk)
+    def summarise(self, chunk: Chunk) -> Survey:
+        return self.observation.summarise(chunk)
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return self.begin.ask(self.model, self.features, survey, known, draws)
@@ -114,20 +121,20 @@ class Anchored:
         return self.begin.look(chunk, question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> AnchoredParams:
-        return self.begun(self.begin.init(self.model, self.features, survey, known, draws))
+        return self.initial(self.begin.init(self.model, self.features, survey, known, draws))
 
-    def adopt(self, params: ModelParams, survey: Survey) -> AnchoredParams:
+    def adopt(self, params: GaussianModelParams, survey: Survey) -> AnchoredParams:
         """The features of another fit, whatever its prior: its mass, and the mean of its dictionary."""
         prior = self.model.prior.init(len(params.ids), int(survey.rows))
         if isinstance(self.model.prior, Buffet) and self.model.prior.mass == "learn":
             prior = replace(prior, mass=params.prior.mass)
         seen = self.observation.adopt(params.observation, survey)
         scale = survey.rows / max(float(params.rows), 1.0)
-        return self.begun(
+        return self.initial(
             replace(params, prior=prior, observation=seen, on=params.on * scale, rows=survey.rows)
         )
 
-    def begun(self, now: ModelParams) -> AnchoredParams:
+    def initial(self, now: GaussianModelParams) -> AnchoredParams:
         """Parameters before the first step; who has what is not known yet."""
         seen, features = now.observation, len(now.ids)
         setting = self.observation.scale
@@ -217,7 +224,7 @@ class Anchored:
             scale=float(params.scale),
         )
 
-    def _level(self, chunk: Chunk, state: RowState, now: ModelParams) -> tuple[float, float]:
+    def _level(self, chunk: Chunk, state: RowState, now: GaussianModelParams) -> tuple[float, float]:
         """Log likelihood of the rows, and what their weights cost."""
         noise = now.observation.noise
         y = self.model.weights.combine(state.z, state.w)
@@ -230,7 +237,7 @@ class Anchored:
 
     def update(
         self, params: AnchoredParams, sums: BirthSums | FlipSums, draws: Draws
-    ) -> tuple[AnchoredParams, Trace]:
+    ) -> tuple[AnchoredParams, Info]:
         made = (
             self._reborn(params, sums, draws)
             if isinstance(sums, BirthSums)
@@ -274,20 +281,20 @@ class Anchored:
     def _swept(self, params: AnchoredParams, sums: FlipSums, draws: Draws) -> AnchoredParams:
         """Pairs of features told anew; then prevalences, dictionary, variances, mass given who has what."""
         before, model = self._told_anew(params, sums, draws)
-        now, trace = self.fit.update(before, model, draws)
+        now, info = self.fit.update(before, model, draws)
         return replace(
             params,
             now=now,
             phase=np.asarray(int(Phase.BIRTHS)),
             fresh=params.fresh + len(params.pairs),
-            likelihood=np.asarray(trace["likelihood"]),
+            likelihood=np.asarray(info.terms["likelihood"]),
             cost=model.entries.cost.sum(),
             **nobody(len(now.ids)),
         )
 
     def _told_anew(
         self, params: AnchoredParams, sums: FlipSums, draws: Draws
-    ) -> tuple[ModelParams, ModelSums]:
+    ) -> tuple[GaussianModelParams, GaussianModelSums]:
         """Parameters and sums after the pairs were tried; what came in place of a feature has a new id."""
         now, model, (k, other) = params.now, sums.model, params.pairs.T
         told = Told(model.entries.on, model.observation)
@@ -315,7 +322,7 @@ class Anchored:
             "most=..., or expect fewer with a smaller mass or a larger noise"
         )
 
-    def score(self, params: AnchoredParams) -> Trace:
+    def score(self, params: AnchoredParams) -> Info:
         """The log joint density of everything but pi, by terms, and facts that do not depend on the order
         of features. Without a feature there is no scale either."""
         now, model = params.now, self.model
@@ -326,17 +333,16 @@ class Anchored:
             **self.observation.priors(now.observation),
         }
         objective = sum(terms.values())
-        return {
+        facts = {
             "objective": objective,
             "bound": objective - sum(terms.get(name, 0.0) for name in BEYOND_THE_REPORT),
             "active": float(len(now.ids)),
             "singletons": float((now.on == 1).sum()),
             "entries": float(now.on.sum()),
-            "magnitude": self.observation.magnitude(now.observation),
-            **terms,
         }
+        return Info({**facts, **terms}, self.observation.magnitude(now.observation))
 
-    def carried(self, params: AnchoredParams, sums: Any) -> Any:
+    def rescale_old_sums(self, params: AnchoredParams, sums: BirthSums | FlipSums) -> BirthSums | FlipSums:
         return sums
 
     def additive(self, params: AnchoredParams) -> bool:
@@ -345,10 +351,10 @@ class Anchored:
     def monotone(self) -> bool:
         return False
 
-    def final(self, params: AnchoredParams) -> ModelParams:
-        return self.fit.final(params.now)
+    def handover_params(self, params: AnchoredParams) -> GaussianModelParams:
+        return self.fit.handover_params(params.now)
 
-    def plain(self) -> Coordinate:
+    def row_inference(self) -> GaussianFit:
         return self.fit
 
     def describe(self, params: AnchoredParams) -> Named:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ibpdist.base.structs import Array, dims, replace, struct
 from ibpdist.inference.ascent.coordinate import align
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
 
 NOBODY = -1
@@ -34,7 +34,7 @@ class AnchoredParams:
     `scale` is that of newborns. `likelihood` and `cost` (of the weights) are those of the rows.
     """
 
-    now: ModelParams
+    now: GaussianModelParams
     phase: Array = dims()
     fresh: Array = dims()
     scale: Array = dims()

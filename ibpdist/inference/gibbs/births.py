@@ -25,7 +25,7 @@ from scipy.special import ndtri
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.weights._base import Weights
 
@@ -70,7 +70,7 @@ def offered(births: float, turns: int, rows: float) -> float:
 
 
 def turned(
-    chunk: Chunk, state: RowState, now: ModelParams, law: Law, turns: int, draws: Draws
+    chunk: Chunk, state: RowState, now: GaussianModelParams, law: Law, turns: int, draws: Draws
 ) -> Iterator[Turned]:
     """The rows of a chunk whose singletons change in so many turns."""
     numbers = draws.uniform("births", chunk.start, chunk.rows, 3 * turns)
@@ -96,7 +96,7 @@ def without_the_dead(state: RowState, changed: Sequence[Turned]) -> RowState:
 def _row(
     chunk: Chunk,
     state: RowState,
-    now: ModelParams,
+    now: GaussianModelParams,
     place: int,
     own: NDArray[np.intp],
     law: Law,

@@ -12,11 +12,16 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Trace
-from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
-from ibpdist.inference.ascent.params import ModelParams, without_parents
+from ibpdist.inference._base import Info
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import (
+    GaussianModel,
+    GaussianModelParams,
+    ModelParams,
+    ModelSums,
+    without_parents,
+)
 from ibpdist.inference.in_turn.sequential import Chain
-from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState, RowSums
 from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, known
 from ibpdist.model.observations.gaussian import Gaussian
@@ -24,15 +29,15 @@ from ibpdist.model.observations.gaussian import Gaussian
 Float = NDArray[np.float64]
 
 
-def settled(
-    model: Model,
+def draw_globals(
+    model: GaussianModel,
     data: Chunk,
-    params: ModelParams,
+    params: GaussianModelParams,
     z: Float,
     ids: NDArray[Any],
     draws: Draws,
     cross: Float | None = None,
-) -> tuple[Chain, Trace]:
+) -> tuple[Chain, Info]:
     """The chain with its globals drawn given z (feature, row), and the terms of its log joint; `cross`
     is z x, if that is known."""
     if model.prior.capacity(params.prior) is None:
@@ -49,9 +54,10 @@ def settled(
         on=on,
         **without_parents(size),
     )
-    made, trace = Coordinate(model, max(size, 1)).update(blank, sums, draws)
+    made, info = Coordinate(model, max(size, 1)).update(blank, sums, draws)
     state = RowState(ids=ids, z=z.astype(data.x.dtype), w=np.zeros((0, data.rows), data.x.dtype))
-    return Chain(made, state), {**trace, "bound": trace["objective"]}
+    terms = {**info.terms, "bound": info.objective}
+    return Chain(made, state), dataclasses.replace(info, terms=terms)
 
 
 def gaussian_sums(data: Chunk, group: NDArray[Any], z: Float, cross: Float | None = None) -> GaussianSums:
@@ -75,7 +81,7 @@ def resized(params: GaussianParams, features: int) -> GaussianParams:
     return known(params, nothing, np.broadcast_to(scale, features).copy())
 
 
-def bare(prior: Any, observed: GaussianParams) -> ModelParams:
+def blank_params(prior: Any, observed: GaussianParams) -> GaussianModelParams:
     """Parameters before any row has been seen."""
     size = len(observed.mean)
     zeros = {"on": np.zeros(size), "rows": np.zeros(())}
@@ -84,18 +90,18 @@ def bare(prior: Any, observed: GaussianParams) -> ModelParams:
     )
 
 
-def scaled(params: ModelParams, scale: float) -> ModelParams:
+def scaled(params: GaussianModelParams, scale: float) -> GaussianModelParams:
     """With one feature more than none, to carry the scale."""
     one = resized(params.observation, 1)
-    return bare(params.prior, replace(one, scale=np.full(1, scale)))
+    return blank_params(params.prior, replace(one, scale=np.full(1, scale)))
 
 
-def by_groups(model: Model) -> Model:
+def by_groups(model: GaussianModel) -> GaussianModel:
     """The model with a Gram matrix for each group of columns, which rows in turn need."""
     return dataclasses.replace(model, observation=dataclasses.replace(gaussian_of(model), missing="groups"))
 
 
-def gaussian_of(model: Model) -> Gaussian:
+def gaussian_of(model: GaussianModel) -> Gaussian:
     """The observation, which is refused if it is another."""
     if not isinstance(model.observation, Gaussian):
         raise UsageError(f"{model.observation.name}: rows are drawn in turn of Gaussian observations only")

@@ -7,6 +7,7 @@ parameters, so row state that was lost is made again through both.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,8 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Array, Named, dims, replace, struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Known, Parallel, Trace
+from ibpdist.inference._base import NOTHING, AnyParallel, Info, Known, Nothing, RowInference
 from ibpdist.inference.ascent.coordinate import by_prevalence
-from ibpdist.inference.ascent.search import NOTHING, Nothing
 from ibpdist.model.observations._base import RowState, Survey
 
 FLAT = 1e-6
@@ -44,8 +44,8 @@ class Warmed:
     own. Both are of the same observation and weights. Without a step of the fit the sampler begins by
     itself."""
 
-    fit: Parallel
-    sampler: Parallel
+    fit: AnyParallel
+    sampler: AnyParallel
     steps: int = 200
 
     def __post_init__(self) -> None:
@@ -53,12 +53,12 @@ class Warmed:
             raise UsageError(f"steps is {self.steps}; expected a whole number of at least 0")
 
     @property
-    def first(self) -> Parallel:
+    def first(self) -> AnyParallel:
         """What makes the first step."""
         return self.fit if self.steps else self.sampler
 
-    def survey(self, chunk: Chunk) -> Survey:
-        found: Survey = self.first.survey(chunk)
+    def summarise(self, chunk: Chunk) -> Survey:
+        found: Survey = self.first.summarise(chunk)
         return found
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
@@ -90,37 +90,36 @@ class Warmed:
 
     def _handed(self, chunk: Chunk, local: Any, params: WarmedParams, draws: Draws) -> RowState:
         """z drawn from what the fit says of the rows, and its weights."""
-        named, found = self.fit.describe_rows(local, params.fit), self.fit.final(params.fit)
+        named, found = self.fit.describe_rows(local, params.fit), self.fit.handover_params(params.fit)
         z = named["z"][1]
         on = draws.uniform("hand over", chunk.start, chunk.rows, len(z)) < z
         w = named["w"][1] if "w" in named else np.zeros((0, chunk.rows), z.dtype)
         return RowState(ids=found.ids[by_prevalence(found)], z=on.astype(z.dtype), w=w)
 
-    def update(self, params: WarmedParams, sums: Any, draws: Draws) -> tuple[WarmedParams, Trace]:
+    def update(self, params: WarmedParams, sums: Any, draws: Draws) -> tuple[WarmedParams, Info]:
         if not isinstance(params.sampler, Nothing):
-            sampler, trace = self.sampler.update(params.sampler, sums, draws)
-            return replace(params, fit=NOTHING, sampler=sampler), {**trace, "warming": 0.0}
-        fit, trace = self.fit.update(params.fit, sums, draws)
-        now = replace(params, fit=fit, last=np.asarray(trace["objective"]))
-        if self._settled(float(params.last), trace, draws.step):
-            sampler = self.sampler.adopt(self.fit.final(fit), params.survey)
+            sampler, info = self.sampler.update(params.sampler, sums, draws)
+            return replace(params, fit=NOTHING, sampler=sampler), dataclasses.replace(info, warming=0.0)
+        fit, info = self.fit.update(params.fit, sums, draws)
+        now = replace(params, fit=fit, last=np.asarray(info.objective))
+        if self._converged(float(params.last), info, draws.step):
+            sampler = self.sampler.adopt(self.fit.handover_params(fit), params.survey)
             now = replace(now, sampler=sampler, survey=NOTHING)
-        return now, {**trace, "warming": 1.0}
+        return now, dataclasses.replace(info, warming=1.0)
 
-    def _settled(self, last: float, trace: Trace, step: int) -> bool:
-        level = trace["objective"]
-        flat = 0 <= level - last < FLAT * abs(level)
-        return step >= self.steps or bool(flat and trace.get("settled", 1.0))
+    def _converged(self, last: float, info: Info, step: int) -> bool:
+        flat = 0 <= info.objective - last < FLAT * abs(info.objective)
+        return step >= self.steps or (flat and info.finished)
 
-    def _of_rows(self, params: WarmedParams) -> tuple[Parallel, Any]:
+    def _of_rows(self, params: WarmedParams) -> tuple[AnyParallel, Any]:
         """What the row state after the last step belongs to, and its parameters."""
         if isinstance(params.fit, Nothing):
             return self.sampler, params.sampler
         return self.fit, params.fit
 
-    def carried(self, params: WarmedParams, sums: Any) -> Any:
+    def rescale_old_sums(self, params: WarmedParams, sums: Any) -> Any:
         algorithm, own = self._of_rows(params)
-        return algorithm.carried(own, sums)
+        return algorithm.rescale_old_sums(own, sums)
 
     def additive(self, params: WarmedParams) -> bool:
         algorithm, own = self._of_rows(params)
@@ -129,12 +128,12 @@ class Warmed:
     def monotone(self) -> bool:
         return False
 
-    def final(self, params: WarmedParams) -> Any:
+    def handover_params(self, params: WarmedParams) -> Any:
         algorithm, own = self._of_rows(params)
-        return algorithm.final(own)
+        return algorithm.handover_params(own)
 
-    def plain(self) -> Parallel:
-        return self.sampler.plain()
+    def row_inference(self) -> RowInference:
+        return self.sampler.row_inference()
 
     def describe(self, params: WarmedParams) -> Named:
         algorithm, own = self._of_rows(params)

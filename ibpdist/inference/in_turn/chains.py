@@ -16,9 +16,8 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Array, dims, parts, struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Known, Trace
+from ibpdist.inference._base import NOTHING, Info, Known, Trace
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.ascent.search import NOTHING
 from ibpdist.inference.batch import Member, Members, running, summary
 from ibpdist.inference.in_turn.sequential import Chain, Sequential
 from ibpdist.inference.stopping import Snapshot
@@ -59,8 +58,8 @@ class Chains:
         described = Coordinate(sampler.model, 1)
         return cls(sampler, tuple(Member(described, seed, c, rules) for c in range(count)), inner)
 
-    def survey(self, chunk: Chunk) -> Facts:
-        return Facts((self.sampler.model.observation.survey(chunk),))
+    def summarise(self, chunk: Chunk) -> Facts:
+        return Facts((self.sampler.model.observation.summarise(chunk),))
 
     def ask(self, survey: Facts, known: Known, draws: Draws) -> None:
         return None
@@ -75,27 +74,28 @@ class Chains:
         raise UsageError("a chain of this sampler begins by itself: leave out the start from another run")
 
     def start(self, chunk: Chunk, params: Members, draws: Draws) -> Chain:
-        survey = self.sampler.model.observation.survey(chunk)
+        survey = self.sampler.model.observation.summarise(chunk)
         return self.sampler.start(chunk, survey, self.members[chunk.index].draws(draws))
 
     def local(self, chunk: Chunk, local: Chain, params: Members, draws: Draws) -> tuple[Chain, ToldOf]:
         own = self.members[chunk.index].draws(draws)
         trace: Trace = {}
         for turn in range(self.inner):
-            local, trace = self.sampler.sweep(chunk, local, own.at((draws.step - 1) * self.inner + turn + 1))
+            local, info = self.sampler.sweep(chunk, local, own.at((draws.step - 1) * self.inner + turn + 1))
+            trace = info.trace()
         terms = np.frombuffer(json.dumps(dict(trace)).encode(), np.uint8).copy()
         return local, ToldOf((Told(local.params, terms),))
 
-    def update(self, params: Members, sums: ToldOf, draws: Draws) -> tuple[Members, Trace]:
+    def update(self, params: Members, sums: ToldOf, draws: Draws) -> tuple[Members, Info]:
         made, terms = [], {}
         for i, (member, before, told) in enumerate(
             zip(self.members, params.members, sums.chains, strict=True)
         ):
             trace = json.loads(told.terms.tobytes())
-            now = Snapshot(draws.step, told.params, trace)
+            now = Snapshot(draws.step, told.params, Info.of(trace))
             made.append(member.after(before, now))
             terms.update({f"{i}/{name}": value for name, value in trace.items()})
-        return Members(tuple(made)), {**summary(made, terms), **terms}
+        return Members(tuple(made)), summary(made, terms)
 
     def monotone(self) -> bool:
         return False

@@ -26,21 +26,20 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Trace
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference._base import Info
+from ibpdist.inference.ascent.params import GaussianModel, GaussianModelParams
 from ibpdist.inference.gibbs.global_draws import (
-    bare,
+    blank_params,
     by_groups,
+    draw_globals,
     gaussian_of,
     gaussian_sums,
     resized,
     scaled,
-    settled,
 )
 from ibpdist.inference.gibbs.xor import Told, columns_of, pairs_of, recombined, xor_sums
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.kernels.buffet import Law
-from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState, Survey
 from ibpdist.model.observations.gaussian import Gaussian
 
@@ -56,7 +55,7 @@ class Given:
     """What the rows of a sweep are given: `law` holds the prior and the variances as numbers, `first` is
     the id of the first feature to come."""
 
-    params: ModelParams
+    params: GaussianModelParams
     law: Law
     first: int
     draws: Draws
@@ -134,7 +133,7 @@ class InTurn:
     """`features`: the number of the finite model, or how many a chain of the infinite one begins with.
     `tries`: pairs of features that a sweep tries to tell anew."""
 
-    model: Model
+    model: GaussianModel
     turn: RowKernel
     features: int = 1
     begin: Begin = field(default_factory=Coins)
@@ -158,10 +157,12 @@ class InTurn:
         prior = self.model.prior.init(self.features, data.rows)
         observed = self.model.observation.init(survey, self.features, draws.generator("init"))
         z = self.begin.z(data.rows, self.features, data.start, draws)
-        return settled(self.model, data, bare(prior, observed), z, np.arange(self.features), draws)[0]
+        return draw_globals(
+            self.model, data, blank_params(prior, observed), z, np.arange(self.features), draws
+        )[0]
 
     def start_from(
-        self, data: Chunk, survey: Survey, params: ModelParams, state: RowState, draws: Draws
+        self, data: Chunk, survey: Survey, params: GaussianModelParams, state: RowState, draws: Draws
     ) -> Chain:
         """Where another fit ended: coins with its chances, and its variances."""
         coins = draws.uniform("start", data.start, data.rows, len(state.ids))
@@ -171,9 +172,9 @@ class InTurn:
         z = np.concatenate([z, np.zeros((wanted - len(ids), data.rows))])
         ids = np.concatenate([ids, 1 + ids.max(initial=-1) + np.arange(wanted - len(ids))])
         observed = self.model.observation.adopt(params.observation, survey)
-        return settled(self.model, data, bare(prior, observed), z, ids, draws)[0]
+        return draw_globals(self.model, data, blank_params(prior, observed), z, ids, draws)[0]
 
-    def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Trace]:
+    def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Info]:
         """Rows in turn, then the globals."""
         params = chain.params
         share, rate = self.model.prior.predictive(params.prior, float(data.rows))  # type: ignore[attr-defined]
@@ -188,14 +189,14 @@ class InTurn:
         x, cross = table.whole(data, z, noise, draws)
         ids, blank = table.ids[:size].copy(), scaled(params, scale)
         z, cross = tried(Chunk(0, 0, x), z, cross, blank, share, self.tries, draws.generator("xor"))
-        return settled(self.model, data, blank, z, ids, draws, cross if data.observed is None else None)
+        return draw_globals(self.model, data, blank, z, ids, draws, cross if data.observed is None else None)
 
 
 def tried(
     data: Chunk,
     z: Float,
     cross: Float,
-    params: ModelParams,
+    params: GaussianModelParams,
     share: float,
     tries: int,
     rng: np.random.Generator,

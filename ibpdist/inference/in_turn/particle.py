@@ -14,6 +14,7 @@ improve a chain.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +26,13 @@ from scipy.special import logsumexp
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Trace
-from ibpdist.inference.gibbs.global_draws import bare, by_groups, gaussian_of, scaled, settled
+from ibpdist.inference._base import Info
+from ibpdist.inference.ascent.params import GaussianModel
+from ibpdist.inference.gibbs.global_draws import blank_params, by_groups, draw_globals, gaussian_of, scaled
 from ibpdist.inference.in_turn.growable_tables import SPARE, widened
 from ibpdist.inference.in_turn.in_turn import EACH_STEP
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.kernels.particle import Tables, meet
-from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Survey
 from ibpdist.model.observations.dictionary import GaussianParams
 from ibpdist.model.priors._base import Number
@@ -48,7 +49,7 @@ AXES = {"inverse": (2, 3), "mean": (1,), "on": (1,), "sizes": ()}
 class Particles:
     """For the buffet with a fixed noise, scale and mass."""
 
-    model: Model
+    model: GaussianModel
     particles: int = 50
 
     def __post_init__(self) -> None:
@@ -66,10 +67,10 @@ class Particles:
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         """Nobody has anything."""
         observed = self.model.observation.init(survey, 1, draws.generator("init"))
-        params = bare(self.model.prior.init(1, data.rows), observed)
-        return settled(self.model, data, params, np.zeros((1, data.rows)), np.arange(1), draws)[0]
+        params = blank_params(self.model.prior.init(1, data.rows), observed)
+        return draw_globals(self.model, data, params, np.zeros((1, data.rows)), np.arange(1), draws)[0]
 
-    def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Trace]:
+    def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Info]:
         """A pass: z of a particle drawn by weight; `evidence` is the log of the estimate of p(x)."""
         params, rng = chain.params, draws.generator("particles")
         scale = gaussian_of(self.model).common_scale(params.observation, rng)
@@ -78,8 +79,9 @@ class Particles:
             filtered.meet(n)
         z = filtered.drawn()
         ids = EACH_STEP * draws.step + np.arange(len(z))
-        made, trace = settled(self.model, data, scaled(params, scale), z, ids, draws)
-        return made, {**trace, "evidence": filtered.evidence(), "effective": filtered.effective()}
+        made, info = draw_globals(self.model, data, scaled(params, scale), z, ids, draws)
+        more = {"evidence": filtered.evidence(), "effective": filtered.effective()}
+        return made, dataclasses.replace(info, terms={**info.terms, **more})
 
 
 class Filter:

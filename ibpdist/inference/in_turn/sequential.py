@@ -7,13 +7,13 @@ the draws of its step, so a chain that was lost is made again.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Trace
-from ibpdist.model.model import Model
+from ibpdist.inference._base import Info
+from ibpdist.inference.ascent.params import GaussianModel
 from ibpdist.model.observations._base import Survey
 
 
@@ -25,16 +25,17 @@ class Chain:
     state: Any
 
 
+@runtime_checkable
 class Sequential(Protocol):
     """A sampler over data that one process holds."""
 
     @property
-    def model(self) -> Model: ...
+    def model(self) -> GaussianModel: ...
 
     def start(self, data: Chunk, survey: Survey, draws: Draws) -> Chain:
         """Where a chain begins."""
         ...
 
-    def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Trace]:
-        """One step of the chain, which leaves the posterior as it is; terms of the log joint by name."""
+    def sweep(self, data: Chunk, chain: Chain, draws: Draws) -> tuple[Chain, Info]:
+        """One step of the chain, which leaves the posterior as it is, and the terms of the log joint."""
         ...

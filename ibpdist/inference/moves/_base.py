@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from ibpdist.inference.ascent.coordinate import ModelSums
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.params import GaussianModel, GaussianModelParams, GaussianModelSums
 from ibpdist.inference.moves.relabel import Edit, Outcome, evaluate
-from ibpdist.model.model import Model
 
 Float = NDArray[np.float64]
 
@@ -47,9 +45,9 @@ class Situation:
     that has several things to try was refused since something was accepted.
     """
 
-    model: Model
-    params: ModelParams
-    sums: ModelSums
+    model: GaussianModel
+    params: GaussianModelParams
+    sums: GaussianModelSums
     total: Float
     objective: float
     next_id: int
@@ -83,8 +81,8 @@ class Proposal:
     """Parameters to go on with. Without passes to make, `sums` and `objective` are exact."""
 
     name: str
-    params: ModelParams
-    sums: ModelSums | None = None
+    params: GaussianModelParams
+    sums: GaussianModelSums | None = None
     objective: float | None = None
     passes: int = 0
 

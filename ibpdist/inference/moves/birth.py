@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
-from ibpdist.inference.ascent.params import OFF, ModelParams
+from ibpdist.inference.ascent.params import OFF, GaussianModel, GaussianModelParams, ModelParams
 from ibpdist.inference.moves._base import Proposal, Residuals, Situation, pattern_cost
 from ibpdist.inference.starts.contrast import split
-from ibpdist.model.model import Model
 from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, known
 from ibpdist.model.priors._base import PriorSums
 
@@ -158,7 +157,9 @@ def chosen(members: Members, promised: Float, most: int) -> list[int]:
     return taken
 
 
-def born(model: Model, params: ModelParams, found: Newborn, next_id: int) -> ModelParams:
+def born(
+    model: GaussianModel, params: GaussianModelParams, found: Newborn, next_id: int
+) -> GaussianModelParams:
     """Parameters with the features added; rows begin without them."""
     new, old = len(found.prevalence), len(params.ids)
     on = np.append(params.on, found.prevalence * float(params.rows))

@@ -18,11 +18,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import GaussianModel, GaussianModelParams, GaussianModelSums
 from ibpdist.inference.moves._base import LEAST_GAIN, Proposal, Situation, exact
 from ibpdist.inference.moves.relabel import Edit, Outcome, evaluate
-from ibpdist.model.model import Model
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.priors._base import PriorSums
@@ -53,7 +52,7 @@ def greedy(situation: Situation) -> Outcome | None:
     return best
 
 
-def _best(model: Model, params: ModelParams, sums: ModelSums) -> Outcome | None:
+def _best(model: GaussianModel, params: GaussianModelParams, sums: GaussianModelSums) -> Outcome | None:
     """The best deletion by its full score, of the most promising; None where none promises anything."""
     promised = gains(model, params, sums)
     ranked = [int(place) for place in np.argsort(-promised, kind="stable")[:TRIED]]
@@ -61,15 +60,15 @@ def _best(model: Model, params: ModelParams, sums: ModelSums) -> Outcome | None:
     return max(tried, key=lambda outcome: outcome.objective, default=None)
 
 
-def drop(model: Model, params: ModelParams, sums: ModelSums, place: int) -> Outcome:
+def drop(model: GaussianModel, params: GaussianModelParams, sums: GaussianModelSums, place: int) -> Outcome:
     """Without the feature at this place; exact for all weights and missing cells."""
     edit = Edit.keep(params.ids, np.delete(np.arange(len(params.ids)), place))
     return evaluate(model, edit, params, sums, np.zeros_like(params.observation.noise))
 
 
-def gains(model: Model, params: ModelParams, sums: ModelSums) -> Float:
+def gains(model: GaussianModel, params: GaussianModelParams, sums: GaussianModelSums) -> Float:
     """(feature) what the objective gains by each deletion, variances and remaining sticks as they are."""
-    sums = Coordinate(model, len(params.ids)).carried(params, sums)
+    sums = Coordinate(model, len(params.ids)).rescale_old_sums(params, sums)
     entries, rows = sums.entries, sums.observation.rows
     found = dictionary_gains(params, sums) - entries.entropy
     before = _total(model.prior.score(params.prior, PriorSums(on=entries.on, rows=rows)))
@@ -83,7 +82,7 @@ def gains(model: Model, params: ModelParams, sums: ModelSums) -> Float:
     return found
 
 
-def dictionary_gains(params: ModelParams, sums: ModelSums) -> Float:
+def dictionary_gains(params: GaussianModelParams, sums: GaussianModelSums) -> Float:
     """(feature) change of the likelihood and dictionary terms by each deletion, variances fixed.
 
     Sums are in the units of the parameters.

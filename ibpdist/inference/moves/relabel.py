@@ -15,9 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
-from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums
-from ibpdist.inference.ascent.params import OFF, ModelParams
-from ibpdist.model.model import Model
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import (
+    OFF,
+    GaussianModel,
+    GaussianModelParams,
+    GaussianModelSums,
+    ModelParams,
+    ModelSums,
+)
 from ibpdist.model.observations._base import RowSums
 from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, known
 
@@ -70,24 +76,28 @@ class Outcome:
     """
 
     edit: Edit
-    params: ModelParams
+    params: GaussianModelParams
     objective: float
-    sums: ModelSums
+    sums: GaussianModelSums
 
 
-def evaluate(model: Model, edit: Edit, params: ModelParams, sums: ModelSums, total: Float) -> Outcome:
+def evaluate(
+    model: GaussianModel, edit: Edit, params: GaussianModelParams, sums: GaussianModelSums, total: Float
+) -> Outcome:
     """Carry out an edit; `total` (column) is the sum of the observed cells of x."""
     after = sums_after(edit, params, sums, total)
     return Outcome(edit, *params_after(model, edit, params, after), after)
 
 
-def params_after(model: Model, edit: Edit, params: ModelParams, sums: ModelSums) -> tuple[ModelParams, float]:
+def params_after(
+    model: GaussianModel, edit: Edit, params: GaussianModelParams, sums: GaussianModelSums
+) -> tuple[GaussianModelParams, float]:
     """Parameters of the new features at their optimum given the new sums, and the objective."""
-    made, trace = Coordinate(model, len(edit.ids)).update(blank(model, edit, params), sums, Draws(0))
-    return made, trace["objective"]
+    made, info = Coordinate(model, len(edit.ids)).update(blank(model, edit, params), sums, Draws(0))
+    return made, info.objective
 
 
-def blank(model: Model, edit: Edit, params: ModelParams) -> ModelParams:
+def blank(model: GaussianModel, edit: Edit, params: GaussianModelParams) -> GaussianModelParams:
     """Parameters of the new features before they see their sums: only variances and mass are known."""
     return ModelParams(
         prior=model.prior.resized(params.prior, len(edit.ids)),
@@ -99,7 +109,9 @@ def blank(model: Model, edit: Edit, params: ModelParams) -> ModelParams:
     )
 
 
-def sums_after(edit: Edit, params: ModelParams, sums: ModelSums, total: Float) -> ModelSums:
+def sums_after(
+    edit: Edit, params: GaussianModelParams, sums: GaussianModelSums, total: Float
+) -> GaussianModelSums:
     """The sums of the new features.
 
     Exact for keep, complement and constant, as long as no two new features share a parent. For an
@@ -114,7 +126,7 @@ def sums_after(edit: Edit, params: ModelParams, sums: ModelSums, total: Float) -
     )
 
 
-def rows_seen(params: ModelParams, sums: ModelSums) -> Float:
+def rows_seen(params: GaussianModelParams, sums: GaussianModelSums) -> Float:
     """(group) number of rows in which a group of columns is observed."""
     found: Float = params.observation.rows_seen(float(sums.observation.rows))
     return found
@@ -174,7 +186,7 @@ def _observed(
     return sums.edited(gram, cross, linear, params)
 
 
-def _lineage(edit: Edit, params: ModelParams) -> dict[str, NDArray[np.int64] | NDArray[np.bool_]]:
+def _lineage(edit: Edit, params: GaussianModelParams) -> dict[str, NDArray[np.int64] | NDArray[np.bool_]]:
     """Parents and flips for row state; those of kept features stay what they were."""
     where = {int(name): at for at, name in enumerate(params.ids)}
     parents, flip = edit.parents.copy(), edit.flip.copy()

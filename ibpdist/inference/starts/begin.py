@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
-from ibpdist.inference.ascent.params import ModelParams, without_parents
+from ibpdist.inference.ascent.params import AnyModelParams, ModelParams, without_parents
 from ibpdist.inference.starts import start_questions
-from ibpdist.model.model import Model
-from ibpdist.model.observations._base import Survey
+from ibpdist.model.model import AnyModel, Model
+from ibpdist.model.observations._base import Params, Sums, Survey
+from ibpdist.model.observations.capabilities import Projected, require
 from ibpdist.model.priors._base import PriorSums
 
 SPARE = 4
@@ -28,13 +28,15 @@ class Begin(Protocol):
 
     name: ClassVar[str]
 
-    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None: ...
+    def ask(
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> Any | None: ...
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any: ...
 
     def init(
-        self, model: Model, features: int, survey: Survey, known: Known, draws: Draws
-    ) -> ModelParams: ...
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> AnyModelParams: ...
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,15 @@ class Random:
 
     name: ClassVar[str] = "random"
 
-    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> None:
+    def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> None:
         return None
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         raise AssertionError("a random start asks nothing")
 
-    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+    def init(
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> AnyModelParams:
         rng = draws.generator("init")
         return ModelParams(
             observation=model.observation.init(survey, features, rng),
@@ -63,13 +67,15 @@ class Rows:
 
     name: ClassVar[str] = "rows"
 
-    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+    def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return None if known else start_questions.sample(survey, SPARE * features)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return start_questions.answer(chunk, question, draws)
 
-    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+    def init(
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> AnyModelParams:
         found, rng = known[0][1].rows, draws.generator("rows")
         size = min(features, len(found))
         return given(model, found[rng.choice(len(found), size, replace=False)], features, survey, draws)
@@ -81,7 +87,7 @@ class TruncatedSVD:
 
     name: ClassVar[str] = "svd"
 
-    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+    def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         if survey.cells.size > start_questions.WIDE:
             raise UsageError(
                 f"start: svd takes at most {start_questions.WIDE} columns; use spectral or random"
@@ -91,25 +97,32 @@ class TruncatedSVD:
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return start_questions.answer(chunk, question, draws)
 
-    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+    def init(
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> AnyModelParams:
         values, vectors = np.linalg.eigh(known[0][1].product / max(float(survey.rows) - 1, 1.0))
         size = min(features, len(values))
         lengths = np.sqrt(np.maximum(values[::-1][:size], 0.0))
         return given(model, lengths[:, None] * vectors[:, ::-1][:, :size].T, features, survey, draws)
 
 
+def projected(model: Model[Params, Sums]) -> Projected[Params]:
+    """The observation of a start that looks for features in the data."""
+    return require(model.observation, Projected, "a start other than random")
+
+
 def given(
-    model: Model, dictionary: NDArray[np.float64], features: int, survey: Survey, draws: Draws
-) -> ModelParams:
+    model: Model[Params, Sums], dictionary: NDArray[np.float64], features: int, survey: Survey, draws: Draws
+) -> ModelParams[Params]:
     """Begins with a dictionary (feature, column), every feature on in half of the rows."""
     rng, size = draws.generator("init"), len(dictionary)
-    observed = replace(model.observation.init(survey, size, rng), mean=dictionary)
+    observed = projected(model).initial(model.observation.init(survey, size, rng), dictionary)
     half = np.full(size, 0.5 * float(survey.rows))
     return ModelParams(observation=observed, **beginnings(model, half, survey, rng, features))
 
 
 def beginnings(
-    model: Model,
+    model: Model[Params, Sums],
     on: NDArray[np.float64],
     survey: Survey,
     rng: np.random.Generator,

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
-from ibpdist.inference.ascent.params import ModelParams
-from ibpdist.inference.starts.begin import beginnings
+from ibpdist.inference.ascent.params import AnyModelParams, ModelParams
+from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.inference.starts.factors import leading, loadings, most
 from ibpdist.inference.starts.start_questions import CovarianceQuestion, answer
-from ibpdist.model.model import Model
+from ibpdist.model.model import AnyModel
 from ibpdist.model.observations._base import Survey
 
 Float = NDArray[np.float64]
@@ -34,28 +34,31 @@ class Principal:
 
     name: ClassVar[str] = "principal"
 
-    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+    def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         columns = survey.cells.size
         width = most(int(survey.rows), columns, features) + SPARE
         narrow = columns <= 2 * width
         if len(known) == (1 if narrow else LOOKS):
             return None
         probe = np.zeros((columns, 0)) if narrow else self._probe(columns, width, known, draws)
-        return CovarianceQuestion(np.zeros(columns), 1 / model.observation.units(survey), probe)
+        return CovarianceQuestion(np.zeros(columns), 1 / projected(model).units(survey), probe)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return answer(chunk, question, draws)
 
-    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+    def init(
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> AnyModelParams:
         question, answered = known[-1]
         rows, rng = max(float(survey.rows), 1.0), draws.generator("init")
         count = most(int(survey.rows), survey.cells.size, features)
         probe = question.probe if question.probe.size else np.eye(survey.cells.size)
         values, axes = leading(answered.product / rows, probe, count)
         found = loadings(values, axes, survey.squares / rows * question.unit**2)
-        observed = model.observation.init(survey, count, rng)
-        observed = model.observation.begun(
-            observed, found.mean / question.unit, found.noise / question.unit**2
+        observed = projected(model).initial(
+            model.observation.init(survey, count, rng),
+            found.mean / question.unit,
+            found.noise / question.unit**2,
         )
         on = np.full(count, rows)
         return ModelParams(observation=observed, **beginnings(model, on, survey, rng, features))

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
-from ibpdist.inference.ascent.params import ModelParams
-from ibpdist.inference.starts.begin import beginnings
+from ibpdist.inference.ascent.params import AnyModelParams, ModelParams
+from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.inference.starts.rank import Spectrum, leading_spectrum
 from ibpdist.inference.starts.sources import candidates
 from ibpdist.inference.starts.start_questions import WIDE, CovarianceQuestion, SampleQuestion, answer, mean
 from ibpdist.inference.starts.subsample_fit import SubsampleFit
-from ibpdist.model.model import Model
-from ibpdist.model.observations._base import Survey
+from ibpdist.model.model import AnyModel, Model
+from ibpdist.model.observations._base import Params, Sums, Survey
 
 Float = NDArray[np.float64]
 
@@ -50,12 +50,14 @@ class Spectral:
 
     name: ClassVar[str] = "spectral"
 
-    def ask(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+    def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         centre, columns = mean(survey), survey.cells.size
         wide = columns > WIDE
         if len(known) < 1 + wide:
             probe = self._probe(features, columns, known, draws) if wide else np.zeros((columns, 0))
-            unit = 1 / np.sqrt(spread(survey)) if wide and uneven(model) else np.ones(columns)
+            unit = (
+                1 / np.sqrt(spread(survey)) if wide and projected(model).noise_by_column else np.ones(columns)
+            )
             return CovarianceQuestion(centre, unit, probe)
         if len(known) == 1 + wide:
             return self._sample(model, features, survey, known)
@@ -64,7 +66,9 @@ class Spectral:
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return answer(chunk, question, draws)
 
-    def init(self, model: Model, features: int, survey: Survey, known: Known, draws: Draws) -> ModelParams:
+    def init(
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> AnyModelParams:
         question, found = known[-1]
         offset = (question.centre * question.unit) @ question.basis
         x = found.rows + offset
@@ -84,12 +88,14 @@ class Spectral:
             return draws.generator("probe").standard_normal((columns, width))
         return np.asarray(np.linalg.qr(known[0][1].product)[0])
 
-    def _sample(self, model: Model, features: int, survey: Survey, known: Known) -> SampleQuestion:
+    def _sample(
+        self, model: Model[Params, Sums], features: int, survey: Survey, known: Known
+    ) -> SampleQuestion:
         question, found = known[-1]
         rows = int(survey.rows)
         covariance = found.product / max(rows - 1, 1)
         law = Covariance(covariance, question.probe, question.unit, spread(survey))
-        unit, spectrum, vectors = space(law, uneven(model), features, rows)
+        unit, spectrum, vectors = space(law, projected(model).noise_by_column, features, rows)
         outside = mean(survey) * unit
         outside = outside - vectors @ (vectors.T @ outside)
         size = np.linalg.norm(outside)
@@ -103,11 +109,6 @@ class Spectral:
             capped=np.asarray(int(spectrum.capped)),
             share=np.asarray(min(1.0, SAMPLE / max(rows, 1))),
         )
-
-
-def uneven(model: Model) -> bool:
-    """Whether columns have a noise of their own."""
-    return bool(getattr(model.observation, "noise", "one") == "column")
 
 
 def spread(survey: Survey) -> Float:
@@ -187,9 +188,14 @@ def at_least(variance: Float) -> Float:
 
 
 def whole(
-    model: Model, features: int, survey: Survey, question: SampleQuestion, found: ModelParams, draws: Draws
-) -> ModelParams:
+    model: Model[Params, Sums],
+    features: int,
+    survey: Survey,
+    question: SampleQuestion,
+    found: ModelParams[Params],
+    draws: Draws,
+) -> ModelParams[Params]:
     """Parameters for all rows and columns from those of the sample in the row space."""
     grown, rng = float(survey.rows) / max(float(found.rows), 1.0), draws.generator("init")
-    observed = model.observation.lifted(found.observation, survey, question.basis, question.unit, grown, rng)
+    observed = projected(model).lifted(found.observation, survey, question.basis, question.unit, grown, rng)
     return ModelParams(observation=observed, **beginnings(model, found.on * grown, survey, rng, features))

@@ -13,7 +13,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Array, dims, struct
 from ibpdist.base.threads import one_thread
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Params, Steps
+from ibpdist.inference._base import Local, Params, Steps, Sums
 from ibpdist.model.observations._base import Survey
 
 Float = NDArray[np.float64]
@@ -98,7 +98,9 @@ def sample(survey: Survey, rows: int) -> SampleQuestion:
     )
 
 
-def begun(algorithm: Steps, survey: Any, draws: Draws, answer: Callable[[int, Any], Any]) -> Params:
+def initial(
+    algorithm: Steps[Params, Local, Sums], survey: Any, draws: Draws, answer: Callable[[int, Any], Any]
+) -> Params:
     """Initial parameters; `answer` gets the questions of the algorithm as steps -1, -2, ..."""
     known: list[tuple[Any, Any]] = []
     for step in count(1):

@@ -11,12 +11,17 @@ from scipy.special import entr
 
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
-from ibpdist.inference.ascent.coordinate import Coordinate, ModelSums, align
-from ibpdist.inference.ascent.params import ModelParams
+from ibpdist.inference.ascent.coordinate import Coordinate, align
+from ibpdist.inference.ascent.params import (
+    GaussianModel,
+    GaussianModelParams,
+    GaussianModelSums,
+    ModelParams,
+    ModelSums,
+)
 from ibpdist.inference.moves import reorient
 from ibpdist.inference.moves._base import Situation
-from ibpdist.inference.starts.begin import beginnings
-from ibpdist.model.model import Model
+from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.model.observations._base import RowState, RowSums
 from ibpdist.model.observations.dictionary import GaussianSums
 from ibpdist.model.weights.unit import Unit
@@ -31,8 +36,8 @@ FLAT = 1e-5
 class Fit:
     """Parameters, sums they were made of, row state, and the objective."""
 
-    params: ModelParams
-    sums: ModelSums
+    params: GaussianModelParams
+    sums: GaussianModelSums
     state: RowState
     objective: float
 
@@ -41,7 +46,7 @@ class Fit:
 class SubsampleFit:
     """Rows x (row, column) with one noise, fitted under a model with at most `features` features."""
 
-    model: Model
+    model: GaussianModel
     features: int
     x: Float
     rng: np.random.Generator
@@ -56,9 +61,9 @@ class SubsampleFit:
         return self._passes(turned, MORE)
 
     @property
-    def _model(self) -> Model:
+    def _model(self) -> GaussianModel:
         """The same model with unit weights."""
-        plain = self.model.observation.isotropic()
+        plain = projected(self.model).isotropic()
         return dataclasses.replace(self.model, observation=plain, weights=Unit())
 
     @property
@@ -68,23 +73,23 @@ class SubsampleFit:
     def _from(self, z: Float) -> Fit:
         """The optimum of the globals for given columns."""
         model, size = self._model, len(z)
-        fit, survey = Coordinate(model, size), model.observation.survey(self._chunk)
+        fit, survey = Coordinate(model, size), model.observation.summarise(self._chunk)
         on = z.sum(axis=1)
         params = ModelParams(
             observation=model.observation.init(survey, size, self.rng),
             **beginnings(model, on, survey, self.rng, self.features),
         )
         sums = sums_of(z, self.x)
-        params, trace = fit.update(params, sums, Draws(0))
+        params, info = fit.update(params, sums, Draws(0))
         state = RowState(params.ids, z, np.zeros((0, len(self.x))))
-        return Fit(params, sums, state, trace["objective"])
+        return Fit(params, sums, state, info.objective)
 
     def _passes(self, at: Fit, most: int) -> Fit:
         fit = Coordinate(self._model, len(at.params.ids))
         for _ in range(most):
             state, sums = fit.local(self._chunk, at.state, at.params, Draws(0))
-            params, trace = fit.update(at.params, sums, Draws(0))
-            gain, at = trace["objective"] - at.objective, Fit(params, sums, state, trace["objective"])
+            params, info = fit.update(at.params, sums, Draws(0))
+            gain, at = info.objective - at.objective, Fit(params, sums, state, info.objective)
             if abs(gain) < FLAT * abs(at.objective):
                 break
         return at
@@ -101,7 +106,7 @@ class SubsampleFit:
         return Fit(found.params, found.sums, align(at.state, found.params), found.objective)
 
 
-def sums_of(z: Float, x: Float) -> ModelSums:
+def sums_of(z: Float, x: Float) -> GaussianModelSums:
     """Sums of rows x (row, column) with unit weights and independent columns z (feature, row)."""
     gram = z @ z.T
     np.fill_diagonal(gram, z.sum(axis=1))

@@ -10,27 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import combine, struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import Local, Parallel, Params, Trace
-from ibpdist.inference.starts.start_questions import begun
+from ibpdist.inference._base import Info, Local, Parallel, Params, Sums
+from ibpdist.inference.starts.start_questions import initial
 
 
 @struct
-class Carry:
+class Carry(Generic[Params, Sums]):
     """What is known after some chunks: globals, facts and sums of all of their rows."""
 
-    params: Any
+    params: Params
     survey: Any
-    sums: Any
+    sums: Sums
 
 
 @dataclass(frozen=True)
-class Streamed:
+class Streamed(Generic[Params, Local, Sums]):
     """A sequential algorithm made of a parallel one, without moves: the sums of rows that have passed
     cannot follow them.
 
@@ -39,46 +39,51 @@ class Streamed:
     known until the last row.
     """
 
-    algorithm: Parallel
+    algorithm: Parallel[Params, Local, Sums]
     first: int = 50
     turns: int = 3
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "algorithm", self.algorithm.plain())
+        object.__setattr__(self, "algorithm", self.algorithm.row_inference())
 
-    def begin(self, chunk: Chunk, draws: Draws) -> tuple[Local, Carry, Trace]:
+    def begin(self, chunk: Chunk, draws: Draws) -> tuple[Local, Carry[Params, Sums], Info]:
         """The first chunk: initial parameters, then `first` turns."""
-        survey, at, algorithm = self.algorithm.survey(chunk), draws.at(0), self.algorithm
-        params = begun(algorithm, survey, at, lambda _, question: algorithm.look(chunk, question, at))
+        survey, at, algorithm = self.algorithm.summarise(chunk), draws.at(0), self.algorithm
+        params = initial(algorithm, survey, at, lambda _, question: algorithm.look(chunk, question, at))
         return self._turns(chunk, params, survey, None, self.first, draws)
 
-    def step(self, chunk: Chunk, carry: Carry, draws: Draws) -> tuple[Local, Carry, Trace]:
+    def step(
+        self, chunk: Chunk, carry: Carry[Params, Sums], draws: Draws
+    ) -> tuple[Local, Carry[Params, Sums], Info]:
         """The next chunk of new rows."""
-        survey = combine(carry.survey, self.algorithm.survey(chunk))
+        survey = combine(carry.survey, self.algorithm.summarise(chunk))
         params = self.algorithm.adopt(carry.params, survey)
         return self._turns(chunk, params, survey, carry.sums, self.turns, draws)
 
     def _turns(
-        self, chunk: Chunk, params: Params, survey: Any, before: Any, turns: int, draws: Draws
-    ) -> tuple[Local, Carry, Trace]:
+        self, chunk: Chunk, params: Params, survey: Any, before: Sums | None, turns: int, draws: Draws
+    ) -> tuple[Local, Carry[Params, Sums], Info]:
         """Sweep the chunk, add its sums to those before it, update; `turns` times."""
         if not self.algorithm.additive(params):
             raise UsageError("a stream needs complete columns, but cells are missing")
-        local, total = self.algorithm.start(chunk, params, draws.at(0)), before
-        trace: Trace = {}
+        algorithm = self.algorithm
+        local = algorithm.start(chunk, params, draws.at(0))
         for turn in range(1, turns + 1):
             at = draws.at(turn)
-            local, sums = self.algorithm.local(chunk, local, params, at)
+            local, sums = algorithm.local(chunk, local, params, at)
             total = sums if before is None else combine(before, sums)
-            params, trace = self.algorithm.update(params, total, at)
-            total = self.algorithm.carried(params, total)
-            before = None if before is None else self.algorithm.carried(params, before)
-        return local, Carry(params, survey, total), trace
+            params, info = algorithm.update(params, total, at)
+            total = algorithm.rescale_old_sums(params, total)
+            before = None if before is None else algorithm.rescale_old_sums(params, before)
+        return local, Carry(params, survey, total), info
 
 
 def stream(
-    streamed: Streamed, chunks: Iterable[Chunk], seed: int, carry: Carry | None = None
-) -> Iterator[tuple[Local, Carry, Trace]]:
+    streamed: Streamed[Params, Local, Sums],
+    chunks: Iterable[Chunk],
+    seed: int,
+    carry: Carry[Params, Sums] | None = None,
+) -> Iterator[tuple[Local, Carry[Params, Sums], Info]]:
     """After each chunk: its row state, the carry to go on from later, and the objective's terms."""
     draws = Draws(seed)
     for chunk in chunks:

@@ -42,8 +42,8 @@ class GaussianParams:
 
     `group` (column) maps columns to groups. `cells`, `squares` (column): number of observed cells, and
     the sum of their squares. `unit` is the typical variance of a cell, `spread` (column) that of each
-    column. `entropy` is that of q(A). `stretch` (feature): the last update stretched the dictionary by
-    so much, and what rows have of a feature must be divided by it before it is used again.
+    column. `entropy` is that of q(A). `stretch` (feature): by how much the last update rescaled each feature;
+    what rows have of it must be divided by that before it is used again.
     """
 
     mean: Array = dims("feature column")
@@ -107,9 +107,9 @@ class GaussianParams:
             "spectrum": np.zeros((groups, features)),
         }
 
-    def longer(self, stretch: Float) -> dict[str, Float]:
-        """The fields that change when features are longer by `stretch` (feature)."""
-        return {"basis": self.basis * stretch[:, None]}
+    def longer(self, lengths: Float) -> dict[str, Float]:
+        """The fields that change when features are longer by `lengths` (feature)."""
+        return {"basis": self.basis * lengths[:, None]}
 
 
 @struct("scattered-params", since=1)
@@ -154,8 +154,8 @@ class ScatteredParams(GaussianParams):
         none = np.zeros((features, features))
         return {"basis": none[None], "spectrum": np.zeros((self.noise.size, features)), "ahead": none}
 
-    def longer(self, stretch: Float) -> dict[str, Float]:
-        return {**super().longer(stretch), "ahead": self.ahead * stretch[:, None]}
+    def longer(self, lengths: Float) -> dict[str, Float]:
+        return {**super().longer(lengths), "ahead": self.ahead * lengths[:, None]}
 
 
 @struct
@@ -204,9 +204,9 @@ class GaussianSums:
         """Sums of other features, which are `linear` (feature, old feature + 1) in these and 1."""
         return replace(self, gram=gram, cross=cross)
 
-    def stretched(self, stretch: Float) -> GaussianSums:
-        """Sums when weights are divided by `stretch` (feature)."""
-        return replace(self, gram=self.gram / np.outer(stretch, stretch), cross=self.cross / stretch[:, None])
+    def rescaled(self, lengths: Float) -> GaussianSums:
+        """Sums when weights are divided by `lengths` (feature)."""
+        return replace(self, gram=self.gram / np.outer(lengths, lengths), cross=self.cross / lengths[:, None])
 
 
 @struct
@@ -256,9 +256,9 @@ class ScatteredSums(GaussianSums):
         none = {"bases": np.zeros((0, features, features)), "spectra": np.zeros((0, features, columns))}
         return replace(self, gram=gram, cross=cross, second=np.maximum(second, 0.0), **none)
 
-    def stretched(self, stretch: Float) -> GaussianSums:
-        made = super().stretched(stretch)
-        return replace(made, bases=self.bases * stretch[:, None], second=self.second / stretch[:, None] ** 2)
+    def rescaled(self, lengths: Float) -> GaussianSums:
+        made = super().rescaled(lengths)
+        return replace(made, bases=self.bases * lengths[:, None], second=self.second / lengths[:, None] ** 2)
 
 
 def rotations(params: GaussianParams, sums: GaussianSums, family: Family) -> list[Rotation]:

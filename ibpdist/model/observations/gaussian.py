@@ -1,13 +1,6 @@
 """Rows are sums of features plus normal noise: x_n ~ N(y_n A, diag(noise)), A_kd ~ N(0, scale_k).
 
-Learned variances have a weak prior worth PSEUDO cells of variance v0: log v has the density
--(PSEUDO/2) (log v + v0 / v) + const, a scaled inverse chi-squared for v. It keeps them away from
-zero when K is large or a column is constant (linear-gaussian.md 1). Fits take the mode of log v.
-A noise for each column has PSEUDO cells worth WEAK of the column's variance, which is the prior
-Gamma(1, 0.1) on 1 / psi of standardised columns (factors.md 4): with K near the number of rows the
-objective would run off without it. A scale for each feature (automatic relevance) has PSEUDO
-entries of RELEVANT times the typical variance, the prior exp(-1e-3 / s) / s: features that explain
-nothing shrink to it.
+How noise and scale are learned is in noise_and_scale.py.
 """
 
 from __future__ import annotations
@@ -26,49 +19,38 @@ from ibpdist.base.rules import Rule, Rules
 from ibpdist.base.structs import Named, replace
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary, variances
-from ibpdist.model.observations._base import RowState, RowSums, Survey
+from ibpdist.model.observations._base import RowState, RowSums, Score, Survey
 from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums, ScatteredParams
+from ibpdist.model.observations.noise_and_scale import NoiseAndScale
 from ibpdist.model.observations.patterns import column_groups, many, missing_rows, refined
-from ibpdist.model.observations.rotation import Family, Rotation
+from ibpdist.model.observations.rotation import Family
 from ibpdist.model.observations.scattered import ScatteredPass, filled
 from ibpdist.model.observations.settings import choice, route
 from ibpdist.model.observations.spread import LEAST, column_variances, typical_variance
 from ibpdist.model.observations.tiles import Pass, globals_of
-from ibpdist.model.observations.variances import PSEUDO, Evidence
 from ibpdist.model.weights._base import Weights
 
 Float = NDArray[np.float64]
 HEATS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0)
-ONE_TURNS, COLUMN_TURNS = 30, 3
 TINY = 1e-24
 """The least fixed noise, as a share of the variance of a cell: squares over smaller ones overflow float32."""
-FLOOR = 1e-3
-"""Variance of a pseudo cell of one noise for all columns, as a share of the typical variance of a cell."""
-WEAK, LOWEST = 0.1, 1e-3
-"""For a noise of each column, as shares of its variance: that of a pseudo cell, and the least of fits.
-Draws have no least value: the prior puts e^-100 below it."""
-RELEVANT = 1e-3
-"""Variance of a pseudo entry of the dictionary for a scale of each feature, as a share of the typical one."""
 EXACT_BYTES = 64 << 20
 """Largest size of the Gram matrices of all column groups of new rows that are taken at once."""
 COVARIANCE = ("basis", "spectrum", "ahead")
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(NoiseAndScale):
     """Settings: `noise` one, column or a fixed variance; `scale` one or feature (learned) or fixed;
     `family` of q(A). Missing cells are exact by either route: `missing` groups has a Gram matrix for each
     group of columns that are missing together, rows has one for each row; auto and exact take the
     cheaper of them."""
 
-    noise: Literal["one", "column"] | float = "one"
-    scale: Literal["one", "feature"] | float = "one"
     family: Family = Family.STRUCTURED
     missing: Literal["auto", "exact", "groups", "rows"] = "auto"
 
     def __post_init__(self) -> None:
-        choice("noise", self.noise, ("one", "column"), number=True)
-        choice("scale", self.scale, ("one", "feature"), number=True)
+        super().__post_init__()
         choice("family", self.family, tuple(Family), number=False)
         route(self.missing)
         object.__setattr__(self, "family", Family(self.family))
@@ -81,7 +63,7 @@ class Gaussian:
     """Whether rows can have Gram matrices of their own."""
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
-    def survey(self, chunk: Chunk) -> Survey:
+    def summarise(self, chunk: Chunk) -> Survey:
         x = chunk.x
         seen = (
             np.full(x.shape[1], float(chunk.rows)) if chunk.observed is None else chunk.observed.sum(axis=0)
@@ -134,7 +116,7 @@ class Gaussian:
             return replace(params, **{n: v for n, v in facts.items() if n not in COVARIANCE})
         return kind(**facts, entropy=np.zeros(()))
 
-    def met(self, params: GaussianParams, chunk: Chunk) -> Iterator[tuple[Chunk, GaussianParams]]:
+    def per_row_params(self, params: GaussianParams, chunk: Chunk) -> Iterator[tuple[Chunk, GaussianParams]]:
         """Rows of other data, where other columns may be missing together, with the parameters for them."""
         if chunk.observed is None or isinstance(params, ScatteredParams):
             yield chunk, params
@@ -158,19 +140,19 @@ class Gaussian:
     ) -> GaussianParams:
         """Parameters for all columns from those of data projected on `basis` (column, component) in units
         `unit` (column), with `grown` times as many rows."""
-        begun = self.init(survey, coarse.scale.size, rng)
+        blank = self.init(survey, coarse.scale.size, rng)
         mean = (coarse.mean @ basis.T) / unit
         noise = np.full(unit.size, coarse.noise[0]) / unit**2
         if self.noise == "one":
             noise = np.full_like(noise, noise.mean())
-        size = np.full_like(begun.scale, max(float(np.mean(mean**2)), LEAST))
+        size = np.full_like(blank.scale, max(float(np.mean(mean**2)), LEAST))
         return replace(
-            begun,
+            blank,
             mean=mean,
-            basis=np.repeat(coarse.basis[:1], len(begun.basis), axis=0),
-            spectrum=np.repeat(coarse.spectrum[:1] * grown, len(begun.spectrum), axis=0),
-            noise=noise if isinstance(self.noise, str) else begun.noise,
-            scale=size if isinstance(self.scale, str) else begun.scale,
+            basis=np.repeat(coarse.basis[:1], len(blank.basis), axis=0),
+            spectrum=np.repeat(coarse.spectrum[:1] * grown, len(blank.spectrum), axis=0),
+            noise=noise if isinstance(self.noise, str) else blank.noise,
+            scale=size if isinstance(self.scale, str) else blank.scale,
         )
 
     def units(self, survey: Survey) -> Float:
@@ -178,8 +160,11 @@ class Gaussian:
         much they vary."""
         return np.sqrt(column_variances(survey)) if self.noise == "column" else np.ones(survey.cells.size)
 
-    def begun(self, params: GaussianParams, mean: Float, noise: Float) -> GaussianParams:
-        """Initial parameters with this dictionary and noise (column), as far as they are not fixed."""
+    def initial(self, params: GaussianParams, mean: Float, noise: Float | None = None) -> GaussianParams:
+        """Initial parameters with this dictionary and noise (column), as far as they are not fixed; without
+        `noise` variances stay as they are."""
+        if noise is None:
+            return replace(params, mean=mean)
         each = noise if self.noise == "column" else np.full_like(noise, noise.mean())
         size = np.maximum((mean**2).mean(axis=1), LEAST)
         scale = size if self.scale == "feature" else np.full_like(size, size.mean())
@@ -215,32 +200,33 @@ class Gaussian:
         }
         return (ScatteredParams, facts | {"ahead": none}) if by_rows else (GaussianParams, facts)
 
-    def length_prior(self, params: GaussianParams) -> Evidence | None:
-        """Scales of their own follow the length of features, and their prior has a say in it."""
-        if self.scale != "feature":
-            return None
-        cells = np.full(params.scale.size, PSEUDO)
-        return Evidence(cells, PSEUDO * RELEVANT * float(params.unit) / params.scale, 0.0)
-
-    def stretched(
-        self, params: GaussianParams, sums: GaussianSums, stretch: Float
+    def rescaled(
+        self, params: GaussianParams, sums: GaussianSums, lengths: Float
     ) -> tuple[GaussianParams, GaussianSums]:
         """Longer features and smaller weights; those of the rows are divided when the rows are next met."""
         made = replace(
             params,
-            mean=params.mean * stretch[:, None],
-            **params.longer(stretch),
-            entropy=params.entropy + params.noise.size * np.log(stretch).sum(),
-            scale=params.scale * stretch**2,
-            stretch=stretch,
+            mean=params.mean * lengths[:, None],
+            **params.longer(lengths),
+            entropy=params.entropy + params.noise.size * np.log(lengths).sum(),
+            scale=params.scale * lengths**2,
+            stretch=lengths,
         )
-        return made, sums.stretched(stretch)
+        return made, sums.rescaled(lengths)
 
-    def current(self, state: RowState, params: GaussianParams) -> RowState:
-        """Row state in the units of a dictionary that was stretched since."""
+    def last_lengths(self, params: GaussianParams) -> Float:
+        """(feature) by how much the last update rescaled each feature."""
+        return np.asarray(params.stretch)
+
+    def without_rescaling(self, params: GaussianParams) -> GaussianParams:
+        """The same for rows whose state is made under these parameters."""
+        return replace(params, stretch=np.ones_like(params.stretch))
+
+    def in_current_units(self, state: RowState, params: GaussianParams) -> RowState:
+        """Row state after the last update rescaled the features."""
         if not state.w.shape[0] or (params.stretch == 1).all():
             return state
-        # In float64: a dictionary of nothing may be stretched beyond what the rows' precision can hold.
+        # In float64: a dictionary of nothing may be rescaled beyond what the rows' precision can hold.
         smaller = np.divide(state.w, params.stretch[:, None], out=np.empty_like(state.w), casting="same_kind")
         return replace(state, w=smaller)
 
@@ -255,7 +241,7 @@ class Gaussian:
         draws: Draws,
         inner: int,
     ) -> tuple[RowState, RowSums, GaussianSums]:
-        state = self.current(state, params)
+        state = self.in_current_units(state, params)
         if isinstance(params, ScatteredParams):
             one = ScatteredPass.of(chunk, params, log_odds, weights, rules, state, draws, inner)
             return one.run(state.ids)
@@ -276,25 +262,25 @@ class Gaussian:
         """q(A) and the variances at their joint optimum (linear-gaussian.md 6, 8), or a draw of each."""
         if rule is Rule.DRAW:
             rotated = dictionary.rotations(params, sums, Family.STRUCTURED)
-            return self._draw_variances(dictionary.draw(dictionary.solve(params, rotated), rng), sums, rng)
+            return self.drawn_variances(dictionary.draw(dictionary.solve(params, rotated), rng), sums, rng)
         rotated = dictionary.rotations(params, sums, self.family)
-        noise, ratio = self._fit_variances(params, sums, rotated)
+        noise, ratio = self.fitted_variances(params, sums, rotated)
         params = replace(params, noise=noise, scale=params.scale * ratio)
         solved = dictionary.solve(params, [r.rescaled(ratio) for r in rotated])
-        return replace(solved, scale=self._relevances(solved))
+        return replace(solved, scale=self.relevances(solved))
 
     def magnitude(self, params: GaussianParams) -> float:
         """Sum of squares in units of the noise: what cancels in the likelihood (linear-gaussian.md 11)."""
         return float((params.squares / params.noise).sum())
 
-    def score(self, params: GaussianParams, sums: GaussianSums) -> dict[str, float]:
+    def score(self, params: GaussianParams, sums: GaussianSums) -> Score:
         """Terms of the objective (linear-gaussian.md 3): likelihood, -KL of the dictionary.
 
         For draws with cells missing in no pattern the likelihood is that of all cells, hidden ones as drawn.
         """
         constant = sums.cells(params) @ (LOG_2PI + np.log(params.noise))
         likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
-        return {"likelihood": float(likelihood), **self.priors(params)}
+        return Score({"likelihood": float(likelihood), **self.priors(params)}, self.magnitude(params))
 
     def priors(self, params: GaussianParams) -> dict[str, float]:
         """The terms of the score that need no rows."""
@@ -303,18 +289,16 @@ class Gaussian:
         terms = {"dictionary": float(params.entropy - 0.5 * prior.sum())}
         if isinstance(self.noise, str):
             learned = params.noise if self.noise == "column" else params.noise[:1]
-            terms["noise"] = variances.log_prior(learned, self._weak(params))
+            terms["noise"] = variances.log_prior(learned, self.weak(params))
         if isinstance(self.scale, str):
-            terms["scale"] = self._scale_prior(params)
+            terms["scale"] = self.scale_prior(params)
         return terms
 
-    def common_scale(self, params: GaussianParams, rng: np.random.Generator) -> float:
-        """The scale that all features share; where there are no features, a draw from its prior."""
-        if not isinstance(self.scale, str):
-            return float(self.scale)
-        none = np.zeros(1)
-        shared = params.scale if params.scale.size else variances.drawn(none, none, params.unit, rng)
-        return float(shared[0])
+    def padded(self, params: GaussianParams, features: int) -> GaussianParams:
+        """With features more of which nothing is known, as long as a typical one."""
+        typical = np.median(params.scale) if params.scale.size else float(params.unit)
+        scale = np.append(params.scale, np.full(features, typical))
+        return dictionary.known(params, np.pad(params.mean, ((0, features), (0, 0))), scale)
 
     def additive(self, params: GaussianParams) -> bool:
         """Gram matrices are by group, and more rows can split a group."""
@@ -341,60 +325,3 @@ class Gaussian:
         wanted = self.missing == "rows" or (self.missing != "groups" and many(group, features))
         by_rows = self.by_rows and wanted and bool(group.any())
         return (np.zeros_like(group), True) if by_rows else (group, False)
-
-    def _fit_variances(
-        self, params: GaussianParams, sums: GaussianSums, rotated: list[Rotation]
-    ) -> tuple[Float, float]:
-        """Noise (column), and the new common scale over the old."""
-        one = self.noise != "column"
-        data = prior = None
-        if isinstance(self.noise, str):
-            least = 0.0 if one else LOWEST * params.spread
-            data = Evidence(sums.cells(params), sums.squares(params), self._weak(params), least)
-        if self.scale == "one":
-            prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), float(params.unit))
-        turns = ONE_TURNS if one else COLUMN_TURNS
-        return variances.fit(rotated, params.noise, float(params.scale[0]), data, prior, one, turns)
-
-    def _weak(self, params: GaussianParams) -> float | Float:
-        """Variance of a pseudo cell of the noise, one or by column."""
-        return WEAK * params.spread if self.noise == "column" else FLOOR * float(params.unit)
-
-    def _relevances(self, params: GaussianParams) -> Float:
-        """The scale of each feature at its optimum given q(A), where there is one for each (factors.md 4)."""
-        if self.scale != "feature":
-            return np.asarray(params.scale)
-        columns = np.asarray(float(params.noise.size))
-        prior = Evidence(columns, np.zeros(()), RELEVANT * float(params.unit))
-        return prior.mode(dictionary.second_moment(params))
-
-    def _scale_prior(self, params: GaussianParams) -> float:
-        """Of a scale for each feature the density of its log, normalised: their number may change."""
-        if self.scale == "one":
-            return variances.log_prior(params.scale[:1], float(params.unit))
-        at = RELEVANT * float(params.unit)
-        return variances.log_prior(params.scale / at, 1.0)
-
-    def _draw_variances(
-        self, params: GaussianParams, sums: GaussianSums, rng: np.random.Generator
-    ) -> GaussianParams:
-        """Noise given A and Z, scale given A, each from its inverse gamma conditional."""
-        if isinstance(self.noise, str):
-            misfit, cells = dictionary.residual(params, sums), sums.cells(params)
-            if self.noise == "one":
-                misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
-            drawn = variances.drawn(cells, misfit, self._weak(params), rng)
-            params = replace(params, noise=np.broadcast_to(drawn, params.noise.shape).copy())
-        if isinstance(self.scale, str):
-            drawn = self._draw_scales(params, rng)
-            params = replace(params, scale=np.broadcast_to(drawn, params.scale.shape).copy())
-        return params
-
-    def _draw_scales(self, params: GaussianParams, rng: np.random.Generator) -> Float:
-        """One scale, or one for each feature, given the dictionary."""
-        second, size = (params.mean**2).sum(axis=1), float(params.noise.size)
-        if self.scale == "feature":
-            at = RELEVANT * float(params.unit)
-            return variances.drawn(np.full(second.size, size), second, at, rng)
-        all_of_it = np.asarray([size * second.size])
-        return variances.drawn(all_of_it, second.sum(keepdims=True), float(params.unit), rng)

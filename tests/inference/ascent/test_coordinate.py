@@ -145,7 +145,7 @@ def test_a_column_never_seen_tells_nothing(weights):
     np.testing.assert_allclose(one[0].z, two[0].z, **CLOSE)
     a, b = alg.update(params, sums, Draws(1)), alg.update(fewer, fewer_sums, Draws(1))
     np.testing.assert_allclose(a[0].observation.mean[:, keep], b[0].observation.mean, rtol=1e-10, atol=1e-12)
-    assert a[1]["objective"] == pytest.approx(b[1]["objective"], rel=1e-11)
+    assert a[1].objective == pytest.approx(b[1].objective, rel=1e-11)
 
 
 @EVERY
@@ -165,7 +165,7 @@ def test_columns_in_another_order(missing, weights):
     np.testing.assert_allclose(two.z, one.z, **CLOSE)
     a, b = alg.update(params, sums, Draws(1)), alg.update(after, turned_sums, Draws(1))
     np.testing.assert_allclose(b[0].observation.mean, a[0].observation.mean[:, turn], rtol=1e-9, atol=1e-11)
-    assert b[1]["objective"] == pytest.approx(a[1]["objective"], rel=1e-10)
+    assert b[1].objective == pytest.approx(a[1].objective, rel=1e-10)
 
 
 @EVERY
@@ -213,7 +213,8 @@ def test_update_on_empty_sums_is_the_prior(prior, family):
     empty = Chunk(0, 0, chunk.x[:0])
     params = replace(params, observation=replace(params.observation, squares=np.zeros(4), cells=np.zeros(4)))
     _, sums = sweep(alg, [empty], [part_of(state, 0, 0)], params, Draws(1))
-    made, trace = alg.update(params, sums, Draws(1))
+    made, info = alg.update(params, sums, Draws(1))
+    trace = info.trace()
     np.testing.assert_allclose(made.observation.mean, 0, atol=1e-15)
     np.testing.assert_allclose(dictionary.variance(made.observation), 1.4, rtol=1e-12)
     close(made.prior, alg.model.prior.init(3, 0))
@@ -311,8 +312,9 @@ def test_draws_of_new_rows_begin_with_the_prevalence():
 def test_score_is_the_trace_of_the_update(weights):
     alg, chunks, params, states = prepare(Case(weights=weights))
     _, sums = sweep(alg, chunks, states, params, Draws(1))
-    made, trace = alg.update(params, sums, Draws(1))
-    assert alg.score(made, sums) == trace
+    made, info = alg.update(params, sums, Draws(1))
+    trace = info.trace()
+    assert alg.score(made, sums).trace() == trace
     assert trace["active"] == (sums.entries.on > ACTIVE).sum()
 
 
@@ -323,7 +325,7 @@ def test_update_raises_the_objective_of_any_globals():
         _, sums = sweep(alg, chunks, states, params, Draws(1))
         first, before = alg.update(params, sums, Draws(1))
         _, after = alg.update(first, sums, Draws(1))
-        assert after["objective"] >= before["objective"] - 1e-9 * abs(before["objective"]), case
+        assert after.objective >= before.objective - 1e-9 * abs(before.objective), case
 
 
 def test_results_are_by_falling_prevalence():
@@ -407,7 +409,7 @@ def test_variances_cool_to_their_own():
     assert heats[1] == pytest.approx(1 + 9 * 0.9)
     assert all(later < earlier for earlier, later in pairwise(heats[:80]))
     assert heats[-1] == 1, "exactly, from some step on"
-    assert alg.plain().heat(0) == 1, "new rows are never annealed"
+    assert alg.row_inference().heat(0) == 1, "new rows are never annealed"
 
 
 def test_an_annealed_fit_settles_only_when_it_is_cold():

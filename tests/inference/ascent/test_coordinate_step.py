@@ -48,7 +48,9 @@ def compare(case, seed, inner=1):
     np.testing.assert_allclose(z, met.nu, **EXACT)
     np.testing.assert_allclose(w, met.m, **EXACT)
 
-    made, trace = alg.update(params, sums, Draws(seed))
+    made, info = alg.update(params, sums, Draws(seed))
+
+    trace = info.trace()
     after = update_observation(case, swept, params.observation)
     np.testing.assert_allclose(made.observation.mean, after.phi, **EXACT)
     np.testing.assert_allclose(covariances(made.observation), after.sigma, **EXACT)
@@ -126,7 +128,8 @@ def test_sticks_of_the_multinomial_bound_are_at_their_optimum():
     alg, chunks, params, states = prepare(case, 10)
     alg = changed(alg, model=changed(alg.model, prior=StickBreaking(mass=1.4, bound="multinomial")))
     states, sums = sweep(alg, chunks, states, params, Draws(1))
-    made, trace = alg.update(params, sums, Draws(1))
+    made, info = alg.update(params, sums, Draws(1))
+    trace = info.trace()
     on, rows = sums.entries.on[made.prior.order], sum(SIZES)
     best = ref.maximise_sticks(made.prior.tau, on, rows, 1.4, "multinomial")
     reached = trace["z prior"] + trace["sticks"] + trace["tail"]
@@ -144,7 +147,8 @@ def test_float32_scores_like_float64(case):
         alg, chunks, params, states = prepare(case, 11, dtype=dtype)
         for step in (1, 2, 3):
             states, sums = sweep(alg, chunks, states, params, Draws(1, step))
-            params, trace = alg.update(params, sums, Draws(1, step))
+            params, info = alg.update(params, sums, Draws(1, step))
+            trace = info.trace()
         found.append(trace["objective"])
         assert states[0].z.dtype == dtype
     assert found[0] == pytest.approx(found[1], rel=1e-5)

@@ -10,6 +10,7 @@ import pytest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.catalog.systems import SYSTEMS, build
+from ibpdist.inference._base import Info
 from ibpdist.inference.ascent.move_schedule import (
     FLAT,
     RENEWED,
@@ -26,8 +27,8 @@ from ibpdist.inference.ascent.move_schedule import (
 from ibpdist.inference.ascent.move_schedule import (
     ScheduledMove as Turn,
 )
-from ibpdist.inference.ascent.schedules import AMOUNTS, PRESENCE, agenda_for
-from ibpdist.inference.ascent.search_progress import Order, Phase, begun
+from ibpdist.inference.ascent.schedules import AMOUNTS, PRESENCE, moves_for
+from ibpdist.inference.ascent.search_progress import Order, Phase, initial
 from ibpdist.inference.moves._base import Proposal
 from tests.support.model_cases import ASCENT
 
@@ -38,8 +39,9 @@ def parameters(*ids, rows=50.0):
     return SimpleNamespace(ids=np.array(ids), rows=np.asarray(rows), on=np.ones(len(ids)))
 
 
-def trace_of(objective):
-    return {"objective": float(objective), "bound": objective - 1.0, "active": 2.0, "likelihood": 0.5}
+def info_of(objective):
+    terms = {"objective": float(objective), "bound": objective - 1.0, "active": 2.0, "likelihood": 0.5}
+    return Info(terms)
 
 
 @dataclass
@@ -50,11 +52,11 @@ class Fake:
     features: int = 6
     model: object = None
 
-    def carried(self, params, sums):
+    def rescale_old_sums(self, params, sums):
         return sums
 
     def score(self, params, sums):
-        return trace_of(sums.objective)
+        return info_of(sums.objective)
 
 
 @dataclass
@@ -67,7 +69,7 @@ class Play:
 
     def __post_init__(self):
         self.fit, self.params = Fake(self.levels), parameters(0, 1)
-        self.kept, self.stand, self.log, self.at = None, begun(2), [], 0
+        self.kept, self.stand, self.log, self.at = None, initial(2), [], 0
 
     def step(self):
         """One step: parameters as published become those of the sums."""
@@ -75,9 +77,7 @@ class Play:
         self.at += 1
         before = SimpleNamespace(stand=self.stand, kept=self.kept, total=np.zeros(3))
         sums = SimpleNamespace(model=SimpleNamespace(objective=level), residuals=self.residuals)
-        found = self.agenda.next(
-            Step(self.fit, before, self.params, sums, trace_of(level), Draws(1, self.at))
-        )
+        found = self.agenda.next(Step(self.fit, before, self.params, sums, info_of(level), Draws(1, self.at)))
         self.params, self.kept, self.stand = found.now, found.kept, found.stand
         self.log.append(found)
         return found
@@ -141,7 +141,7 @@ def test_nothing_is_tried_while_the_objective_rises():
     for _ in range(9):
         found = play.step()
         assert found.kept is None
-        assert found.trace["move"] == found.trace["settled"] == 0
+        assert found.info.move == found.info.settled == 0
     assert move.seen == []
     assert play.phases == ["SETTLING"] * 9
 
@@ -159,8 +159,8 @@ def test_without_moves_a_flat_fit_is_done_and_stays_so():
     play = flat(Schedule())
     found = play.until(Phase.DONE)
     assert len(play.log) == 3
-    assert found.trace["settled"] == 1
-    assert play.step().trace["settled"] == 1
+    assert found.info.settled == 1
+    assert play.step().info.settled == 1
 
 
 # --- moves that need no pass ---
@@ -176,8 +176,8 @@ def test_exact_moves_are_made_one_after_the_other():
     assert second.seen[0].objective == LEVEL + 5
     assert second.seen[0].next_id == 5
     assert found.now.ids.tolist() == [0, 9]
-    assert found.trace["objective"] == found.trace["trial"] == LEVEL + 7
-    assert (found.trace["move"], found.trace["gain"], found.trace["accepted"]) == (3, 7.0, 1)
+    assert found.info.objective == found.info.trial == LEVEL + 7
+    assert (found.info.move, found.info.gain, found.info.accepted) == (3, 7.0, 1)
     assert int(found.stand.fresh) == 10
     assert Order(int(found.stand.order)) is Order.GO
 
@@ -204,7 +204,7 @@ def test_what_needs_passes_is_no_exact_move():
     play = flat(Schedule(exact=(("one", move),)))
     found = play.until(Phase.DONE)
     assert found.now.ids.tolist() == [0, 1]
-    assert found.trace["move"] == 0
+    assert found.info.move == 0
 
 
 # --- trials ---
@@ -217,18 +217,18 @@ def test_a_trial_that_is_accepted():
     assert Order(int(before.stand.order)) is Order.TRY
     assert before.kept.ids.tolist() == [0, 1]
     assert before.now.ids.tolist() == [0, 1, 2]
-    assert before.trace["trial"] == before.trace["objective"] == LEVEL
+    assert before.info.trial == before.info.objective == LEVEL
     for level in (LEVEL - 40, LEVEL + 3):
         found = play.step()
-        assert found.trace["trial"] == level
-        assert found.trace["objective"] == LEVEL
-        assert found.trace["bound"] == LEVEL - 1
-        assert found.trace["move"] == found.trace["accepted"] == 0
+        assert found.info.trial == level
+        assert found.info.objective == LEVEL
+        assert found.info.terms["bound"] == LEVEL - 1
+        assert found.info.move == found.info.accepted == 0
         assert Order(int(found.stand.order)) is Order.GO
         assert found.kept is before.kept
     found = play.step()
-    assert (found.trace["move"], found.trace["gain"], found.trace["accepted"]) == (1, 60.0, 1)
-    assert found.trace["objective"] == LEVEL + 60
+    assert (found.info.move, found.info.gain, found.info.accepted) == (1, 60.0, 1)
+    assert found.info.objective == LEVEL + 60
     assert Order(int(found.stand.order)) is Order.TAKE
     assert found.kept is None
     assert found.now.ids.tolist() == [0, 1, 2]
@@ -241,9 +241,9 @@ def test_a_trial_that_is_refused():
     play.step()
     play.step()
     found = play.step()
-    assert (found.trace["move"], found.trace["gain"], found.trace["accepted"]) == (1, -1.0, 0)
-    assert found.trace["objective"] == LEVEL
-    assert found.trace["trial"] == LEVEL - 1
+    assert (found.info.move, found.info.gain, found.info.accepted) == (1, -1.0, 0)
+    assert found.info.objective == LEVEL
+    assert found.info.trial == LEVEL - 1
     assert Order(int(found.stand.order)) is Order.BACK
     assert found.now is kept
     assert found.kept is None
@@ -257,7 +257,7 @@ def test_a_gain_that_is_nothing_is_refused(gain, accepted):
     move, level = Scripted(trial(0, 1, 2, passes=1)), LEVEL + gain * WORTH * abs(LEVEL)
     play = flat(Schedule(turns=(Turn("grow", move),)), level)
     play.until(Phase.TRYING)
-    assert play.step().trace["accepted"] == accepted
+    assert play.step().info.accepted == accepted
 
 
 def test_a_trial_ends_when_it_is_flat():
@@ -267,8 +267,8 @@ def test_a_trial_ends_when_it_is_flat():
         LEVEL - 9,
     )
     play.until(Phase.TRYING)
-    assert play.step().trace["move"] == 0
-    assert play.step().trace["move"] == 1
+    assert play.step().info.move == 0
+    assert play.step().info.move == 1
 
 
 def test_a_trial_has_as_many_passes_as_it_asks_for():
@@ -276,7 +276,7 @@ def test_a_trial_has_as_many_passes_as_it_asks_for():
     for passes, steps in ((0, 1), (1, 1), (4, 4), (8, 8)):
         play = flat(Schedule(turns=(Turn("grow", Scripted(trial(0, 5, passes=passes))),)), *levels)
         play.until(Phase.TRYING)
-        made = next(n for n in range(1, 20) if play.step().trace["move"])
+        made = next(n for n in range(1, 20) if play.step().info.move)
         assert made == steps
 
 
@@ -289,8 +289,8 @@ def test_exact_moves_have_a_say_in_a_trial():
     )
     play.until(Phase.TRYING)
     found = play.step()
-    assert (found.trace["move"], found.trace["gain"], found.trace["accepted"]) == (2, 20.0, 1)
-    assert found.trace["objective"] == found.trace["trial"] == LEVEL + 20
+    assert (found.info.move, found.info.gain, found.info.accepted) == (2, 20.0, 1)
+    assert found.info.objective == found.info.trial == LEVEL + 20
     assert found.now.ids.tolist() == [0, 11]
     assert int(found.stand.fresh) == 12
 
@@ -303,7 +303,7 @@ def test_the_gain_of_a_refused_trial_is_that_of_its_trace():
     )
     play.until(Phase.TRYING)
     found = play.step()
-    assert found.trace["gain"] == found.trace["trial"] - found.trace["objective"] == -2.0
+    assert found.info.gain == found.info.trial - found.info.objective == -2.0
 
 
 # --- patience and rounds ---
@@ -316,7 +316,7 @@ def test_a_move_is_left_alone_after_its_refusals():
     play.until(Phase.DONE)
     assert [situation.tries for situation in grow.seen] == [0, 1, 2]
     assert len(other.seen) == 1
-    moves = [one.trace["move"] for one in play.log if one.trace["move"]]
+    moves = [one.info.move for one in play.log if one.info.move]
     assert moves == [1, 1, 1]
 
 
@@ -337,7 +337,7 @@ def test_a_success_gives_patience_anew():
     play.until(Phase.DONE)
     said = [(situation.tries, situation.params.ids.tolist()[-1]) for situation in grow.seen]
     assert said[:4] == [(0, 1), (1, 1), (0, 3), (1, 3)]
-    accepted = [one.trace["accepted"] for one in play.log if one.trace["move"]]
+    accepted = [one.info.accepted for one in play.log if one.info.move]
     assert accepted[:4] == [0, 1, 0, 0]
 
 
@@ -369,7 +369,7 @@ def through(*moves):
 
     turns = tuple(Turn(name, named(name, move)) for name, move in zip("abc", moves, strict=False))
     play = Play(Schedule(turns=turns), [LEVEL - 500, LEVEL])
-    while not (play.log and play.log[-1].trace["settled"]):
+    while not (play.log and play.log[-1].info.settled):
         play.levels[-1] = LEVEL + 10 * sum(move.made for move in moves)
         play.step()
         assert len(play.log) < 200
@@ -401,7 +401,7 @@ def test_an_exact_move_is_a_change():
     turns = tuple(Turn(name, move) for name, move in zip("abc", moves, strict=True))
     play = Play(Schedule(exact=(("late", late),), turns=turns), [LEVEL - 500, LEVEL, LEVEL, LEVEL + 10])
     play.until(Phase.DONE)
-    assert sum(one.trace["accepted"] for one in play.log) == 2
+    assert sum(one.info.accepted for one in play.log) == 2
     assert [len(move.seen) for move in moves] == [2, 2, 1]
 
 
@@ -496,12 +496,12 @@ def test_rows_are_renewed_while_it_pays():
     found = play.until(Phase.RENEWING)
     assert Order(int(found.stand.order)) is Order.RENEW
     found = play.step()
-    assert (found.trace["move"], found.trace["gain"], found.trace["accepted"]) == (1, 5.0, 1)
-    assert found.trace["objective"] == LEVEL + 5
+    assert (found.info.move, found.info.gain, found.info.accepted) == (1, 5.0, 1)
+    assert found.info.objective == LEVEL + 5
     play.until(Phase.RENEWING)
-    assert play.step().trace["gain"] == 5.0
+    assert play.step().info.gain == 5.0
     play.until(Phase.RENEWING)
-    assert play.step().trace["gain"] == 0.0
+    assert play.step().info.gain == 0.0
     play.until(Phase.DONE)
     assert play.orders.count("RENEW") == 3
 
@@ -511,7 +511,7 @@ def test_rows_are_not_renewed_again_for_nothing():
         levels = [LEVEL, LEVEL]
         play = Play(Schedule(turns=(Turn("renew", None, patience=4),)), levels)
         for _ in range(60):
-            if play.step().trace["settled"]:
+            if play.step().info.settled:
                 break
             renewing = int(play.stand.phase) == Phase.RENEWING
             play.levels[-1] += gain * abs(LEVEL) if renewing else 0.0
@@ -528,7 +528,7 @@ def test_everything_is_a_function_of_the_step():
         move = Scripted(trial(0, 1, 2), trial(0, 1, 3))
         play = flat(Schedule(turns=(Turn("grow", move, patience=2),)), LEVEL - 3, LEVEL + 2, LEVEL - 4)
         play.until(Phase.DONE)
-        return move.draws, [one.trace for one in play.log], [vars(one.stand) for one in play.log]
+        return move.draws, [one.info.trace() for one in play.log], [vars(one.stand) for one in play.log]
 
     assert played() == played()
 
@@ -542,7 +542,7 @@ def test_each_try_has_its_own_randomness():
 @pytest.mark.parametrize("system", ASCENT)
 def test_which_moves_a_system_gets(system):
     made = build(system, 3)
-    assert made.agenda is agenda_for(made.fit.model)
+    assert made.agenda is moves_for(made.fit.model)
     if "lg" in system:
         assert made.agenda is PRESENCE
     else:

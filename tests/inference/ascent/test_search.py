@@ -15,7 +15,8 @@ from ibpdist.catalog.systems import build
 from ibpdist.data._base import Chunk
 from ibpdist.engine.serial import Serial
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.inference.ascent.search import Nothing, Search
+from ibpdist.inference._base import Nothing
+from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.ascent.search_progress import Order, Phase
 from ibpdist.inference.starts.subsample_fit import sums_of
 from ibpdist.inference.stopping import Rising, tolerance
@@ -153,7 +154,7 @@ def rescored(alg, source, place, now):
     """The objective of the result: its parameters, and the sums of the z that it shows."""
     states = [place.state(index, now.step) for index in range(source.chunks)]
     shown = [alg.describe_rows(state, now.params)["z"][1] for state in states]
-    params = alg.final(now.params)
+    params = alg.handover_params(now.params)
     z = np.concatenate(shown, axis=1).astype(np.float64)
     by_prevalence = np.argsort(-params.on, kind="stable")
     z = z[np.argsort(by_prevalence, kind="stable")]
@@ -168,7 +169,7 @@ def test_parameters_rows_and_trace_agree_after_every_step(whole, kind):
     for now in sweeps(alg, Serial(place), seed):
         found = rescored(alg, source, place, now)
         for name in ("objective", "bound", "active"):
-            assert found[name] == pytest.approx(now.trace[name], rel=1e-9), (now.step, name)
+            assert found.terms[name] == pytest.approx(now.trace[name], rel=1e-9), (now.step, name)
         shown = alg.describe(now.params)
         assert shown["active"][1].sum() == now.trace["active"]
         assert len(np.unique(shown["id"][1])) == len(shown["id"][1])
@@ -187,12 +188,12 @@ def test_a_limit_in_the_middle_of_a_trial(whole):
     level, now = limited.attrs["objective"], snapshots[step - 1]
     assert level == now.trace["objective"] != now.trace["trial"]
     shown, rows = limited["params"], limited["rows"]["z"].values
-    final = made.final(now.params)
+    final = made.handover_params(now.params)
     order = np.argsort(-final.on, kind="stable")
     np.testing.assert_array_equal(shown["mean"].values, final.observation.mean[order])
     params_order = np.argsort(order, kind="stable")
     scored = made.fit.score(final, sums_of(rows.T[params_order].astype(float), x))
-    assert scored["objective"] == pytest.approx(level, rel=1e-9)
+    assert scored.objective == pytest.approx(level, rel=1e-9)
 
 
 PROBLEMS = {
@@ -287,7 +288,7 @@ def test_there_are_never_more_features_than_were_asked_for(start, limit):
 
 def test_residuals_are_of_some_rows_and_come_in_their_order():
     alg, source, seed = example("useless")
-    params = alg.init(alg.survey(Chunk(0, 0, source.x)), Draws(seed))
+    params = alg.init(alg.summarise(Chunk(0, 0, source.x)), Draws(seed))
     stand = params.stand
     for share, least, most in ((0.0, 0, 0), (0.4, 10, 40), (1.0, 60, 60)):
         asked = type(params)(
@@ -310,7 +311,7 @@ def test_residuals_are_zero_where_nothing_was_seen():
     x, observed = masked(x, "masked")
     alg = search(features=3)
     chunk = Chunk(0, 0, x, observed)
-    params = alg.init(alg.survey(chunk), Draws(0))
+    params = alg.init(alg.summarise(chunk), Draws(0))
     stand = type(params.stand)(**{**vars(params.stand), "share": np.asarray(1.0)})
     asked = type(params)(params.now, params.kept, stand, params.total)
     state, sums = alg.local(chunk, alg.start(chunk, asked, Draws(0)), asked, Draws(0, 1))
@@ -329,14 +330,14 @@ def test_a_stream_goes_without_moves():
     assert isinstance(alg, Search)
     assert not isinstance(Streamed(alg).algorithm, Search)
     found = list(stream(Streamed(alg, first=8), chunks, seed=1))
-    plain = list(stream(Streamed(alg.plain(), first=8), chunks, seed=1))
+    plain = list(stream(Streamed(alg.row_inference(), first=8), chunks, seed=1))
     for (a, carry, trace), (b, other, expected) in zip(found, plain, strict=True):
         assert packed(a) == packed(b)
         one, two = arrays_of(carry), arrays_of(other)
         assert one.keys() == two.keys()
         assert all(np.array_equal(one[name], two[name]) for name in one)
         assert trace == expected
-        assert "move" not in trace
+        assert trace.move is None
 
 
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "lg-vi-finite-hard"])
@@ -368,7 +369,7 @@ def test_a_fit_begun_at_a_fit_with_moves(system, limited):
 def test_adopted_parameters_begin_a_new_stand(whole):
     alg, source, _, truth, _ = whole["useless"]
     chunk = Chunk(0, 0, source.x)
-    params = alg.adopt(alg.final(truth[-1].params), alg.survey(chunk))
+    params = alg.adopt(alg.handover_params(truth[-1].params), alg.summarise(chunk))
     assert is_dataclass(params)
     assert int(params.stand.phase) == Phase.SETTLING
     assert int(params.stand.fresh) > truth[-1].params.now.ids.max()

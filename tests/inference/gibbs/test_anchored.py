@@ -44,7 +44,8 @@ def steps(alg, chunks, params, states, draws, count):
     for at in range(1, count + 1):
         before = states, params
         states, sums = sweep(alg, chunks, states, params, draws.at(at))
-        params, trace = alg.update(params, sums, draws.at(at))
+        params, info = alg.update(params, sums, draws.at(at))
+        trace = info.trace()
         yield at, before, states, sums, params, trace
 
 
@@ -218,7 +219,7 @@ def test_the_objective_does_not_depend_on_the_order_of_features():
         prior=alg.model.prior.select(made.now.prior, turn),
         observation=replace(seen, mean=seen.mean[turn]),
     )
-    assert alg.score(replace(made, now=now))["objective"] == pytest.approx(trace["objective"], rel=1e-12)
+    assert alg.score(replace(made, now=now)).objective == pytest.approx(trace["objective"], rel=1e-12)
 
 
 # --- a parallel algorithm ---
@@ -239,9 +240,9 @@ def test_pure(weights):
         same(sums, other)
         for a, b in zip(now, again, strict=True):
             same(a, b)
-        twice, other_trace = alg.update(old, sums, draws.at(at))
+        twice, other_info = alg.update(old, sums, draws.at(at))
         same(made, twice)
-        assert trace == other_trace
+        assert trace == other_info.trace()
         assert all(isinstance(value, float) and np.isfinite(value) for value in trace.values())
         assert {value.dtype for value in arrays_of(sums).values()} == {np.dtype(np.float64)}
 
@@ -256,8 +257,8 @@ def test_stored_between_steps(weights):
     other, rows = through(params), [through(s) for s in states]
     for at, _, now, _, made, trace in steps(alg, chunks, params, states, draws, 15):
         rows, sums = sweep(alg, chunks, rows, other, draws.at(at))
-        other, other_trace = alg.update(other, deepcopy(sums), draws.at(at))
-        assert trace == other_trace
+        other, other_info = alg.update(other, deepcopy(sums), draws.at(at))
+        assert trace == other_info.trace()
         other, rows = through(other), [through(s) for s in rows]
         same(made, other)
         for a, b in zip(now, rows, strict=True):
@@ -341,7 +342,7 @@ def test_adopts_another_fit():
     """Its dictionary as the mean says, its mass, its prevalences for other data."""
     x, observed = problem(6, 30, 4, "complete")
     ascent = plain("lg-vi-infinite", 3)
-    found = ascent.final(fit(ascent, chunked(x), 20)[0])
+    found = ascent.handover_params(fit(ascent, chunked(x), 20)[0])
     alg, more = sampler(), chunked(np.concatenate([x, x]), observed)
     params = alg.adopt(found, survey(alg, more))
     np.testing.assert_array_equal(params.now.observation.mean, found.observation.mean)
@@ -398,7 +399,7 @@ def test_final_parameters_find_the_features_of_rows():
     x = z @ np.array([[4.0, 0, 4, 0], [0, 4, 0, -4]]) + 0.3 * rng.normal(size=(300, 4))
     alg, chunks = sampler(features=2), chunked(x, None, [150, 150])
     params, states, *_ = fit(alg, chunks, 200)
-    rows, final = alg.plain(), alg.final(params)
+    rows, final = alg.row_inference(), alg.handover_params(params)
     state = rows.start(chunks[0], final, Draws(3))
     for at in range(1, 6):
         state, _ = rows.local(chunks[0], state, final, Draws(3, at))
@@ -439,7 +440,7 @@ def test_more_features_than_allowed_are_refused_with_the_memory():
 def test_says_what_it_is():
     alg, _, params, *_ = prepared()
     assert not alg.monotone()
-    assert alg.carried(params, "sums") == "sums"
+    assert alg.rescale_old_sums(params, "sums") == "sums"
     assert not alg.additive(params)
     whole = sampler()
     assert whole.additive(begin(whole, [Chunk(0, 0, np.ones((3, 2)))])[0])

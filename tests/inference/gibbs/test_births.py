@@ -174,7 +174,7 @@ def chunked(seed=0, rows=40, features=3, weights=Unit(), observed=None):  # noqa
     w = rng.normal(size=z.shape) if weights.has_weights else np.zeros((0, rows))
     x = rng.normal(size=(rows, 3)) * 2
     chunk = Chunk(0, 100, x if observed is None else np.where(observed, x, 0), observed)
-    seen = Gaussian().init(Gaussian().survey(chunk), features, rng)
+    seen = Gaussian().init(Gaussian().summarise(chunk), features, rng)
     seen = replace(seen, noise=NOISE)
     prior = Buffet().init(features, rows)
     now = ModelParams(

@@ -9,7 +9,13 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.global_draws import bare, gaussian_of, gaussian_sums, resized, settled
+from ibpdist.inference.gibbs.global_draws import (
+    blank_params,
+    draw_globals,
+    gaussian_of,
+    gaussian_sums,
+    resized,
+)
 from ibpdist.inference.in_turn.growable_tables import widened
 from ibpdist.model.model import Model
 from ibpdist.model.observations.gaussian import Gaussian
@@ -28,8 +34,8 @@ def chunk_of(masked):
 
 def params_of(chunk, features=3, model=MODEL):
     rng = np.random.default_rng(0)
-    observed = model.observation.init(model.observation.survey(chunk), features, rng)
-    return bare(model.prior.init(features, chunk.rows), observed)
+    observed = model.observation.init(model.observation.summarise(chunk), features, rng)
+    return blank_params(model.prior.init(features, chunk.rows), observed)
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -54,7 +60,7 @@ def test_the_dictionary_is_drawn_from_its_conditional(masked):
     params = params_of(chunk, model=model)
     made = np.array(
         [
-            settled(model, chunk, params, z, np.arange(3), Draws(step))[0].params.observation.mean
+            draw_globals(model, chunk, params, z, np.arange(3), Draws(step))[0].params.observation.mean
             for step in range(500)
         ]
     )
@@ -71,10 +77,10 @@ def test_the_dictionary_is_drawn_from_its_conditional(masked):
 def test_features_that_nobody_has_are_dropped_with_their_ids():
     chunk, z = chunk_of(False)
     z = np.insert(z, 1, 0.0, axis=0)
-    chain, trace = settled(MODEL, chunk, params_of(chunk, 4), z, np.array([4, 7, 9, 11]), Draws(0))
+    chain, info = draw_globals(MODEL, chunk, params_of(chunk, 4), z, np.array([4, 7, 9, 11]), Draws(0))
     np.testing.assert_array_equal(chain.state.ids, [4, 9, 11])
     np.testing.assert_array_equal(chain.params.ids, [4, 9, 11])
-    assert trace["active"] == 3
+    assert info.terms["active"] == 3
 
 
 def test_parameters_of_another_number_of_features_keep_facts_and_variances():

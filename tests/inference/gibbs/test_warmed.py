@@ -11,8 +11,8 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
 from ibpdist.base.structs import arrays_of, pack, unpack
 from ibpdist.catalog.systems import build
+from ibpdist.inference._base import Nothing
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.ascent.search import Nothing
 from ibpdist.inference.gibbs.anchored import Anchored
 from ibpdist.inference.gibbs.warmed import Warmed
 from ibpdist.model.model import Model
@@ -59,7 +59,8 @@ def stages(alg, chunks, params, states, draws, count):
     for at in range(1, count + 1):
         before = params, states
         states, sums = sweep(alg, chunks, states, params, draws.at(at))
-        params, trace = alg.update(params, sums, draws.at(at))
+        params, info = alg.update(params, sums, draws.at(at))
+        trace = info.trace()
         yield at, before, states, params, trace
 
 
@@ -170,8 +171,8 @@ def test_pure_and_stored_between_steps(kind):
             for value in arrays_of(record).values():
                 value.flags.writeable = False
         rows, sums = sweep(alg, chunks, rows, other, draws.at(at))
-        other, other_trace = alg.update(other, deepcopy(sums), draws.at(at))
-        assert trace == other_trace
+        other, other_info = alg.update(other, deepcopy(sums), draws.at(at))
+        assert trace == other_info.trace()
         other, rows = through(other), [through(s) for s in rows]
         same(made, other)
         for a, b in zip(now, rows, strict=True):
@@ -182,7 +183,7 @@ def test_pure_and_stored_between_steps(kind):
 def test_results_fit_together_at_every_step(kind):
     alg, chunks, *rest = prepared(kind, 4)
     for _, _, now, made, trace in stages(alg, chunks, *rest, 9):
-        found, final = alg.describe(made), alg.final(made)
+        found, final = alg.describe(made), alg.handover_params(made)
         shown = [alg.describe_rows(s, made) for s in now]
         z = np.concatenate([named["z"][1] for named in shown], axis=1)
         assert found["mean"][1].shape == (len(z), 8)
@@ -195,7 +196,7 @@ def test_results_fit_together_at_every_step(kind):
 def test_parameters_of_another_fit_need_no_warming():
     x, observed, *_ = data()
     alg, chunks = warmed("lg"), chunked(x, observed, SIZES)
-    found = alg.fit.final(fit(alg.fit, chunks, 20)[0])
+    found = alg.fit.handover_params(fit(alg.fit, chunks, 20)[0])
     params = alg.adopt(found, survey(alg, chunks))
     assert sampling(params)
     states = [alg.start(c, params, Draws(1)) for c in chunks]
@@ -207,8 +208,8 @@ def test_parameters_of_another_fit_need_no_warming():
 def test_says_what_it_is():
     alg, *_ = prepared()
     assert not alg.monotone()
-    assert isinstance(alg.plain(), Coordinate)
-    assert alg.plain().model.draws
+    assert isinstance(alg.row_inference(), Coordinate)
+    assert alg.row_inference().model.draws
     with pytest.raises(UsageError, match="steps is -1"):
         warmed(steps=-1)
 

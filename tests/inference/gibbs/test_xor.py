@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from ibpdist.base.structs import combine, replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.global_draws import bare, gaussian_sums
+from ibpdist.inference.gibbs.global_draws import blank_params, gaussian_sums
 from ibpdist.inference.gibbs.xor import Told, columns_of, pairs_of, recombined, xor_sums
 from ibpdist.inference.in_turn import in_turn
 from ibpdist.model.observations import gaussian
@@ -27,7 +27,7 @@ class Problem:
         self.chunk = Chunk(0, 0, x if seen is None else np.where(seen, x, 0.0), seen)
         self.share = share
         observation = gaussian.Gaussian(scale=SCALE, missing="exact")
-        made = observation.init(observation.survey(self.chunk), features, np.random.default_rng(0))
+        made = observation.init(observation.summarise(self.chunk), features, np.random.default_rng(0))
         self.params = replace(made, noise=np.broadcast_to(noise, columns).astype(float))
 
     @property
@@ -186,8 +186,8 @@ def test_rows_in_turn_leave_a_union_with_two_that_take_away():
 
     def met(tries):
         chunk, alg = in_turn_of(x, tries)
-        chain = alg.start(chunk, alg.model.observation.survey(chunk), in_turn.Draws(0))
-        chain = in_turn.settled(alg.model, chunk, chain.params, start, np.arange(3), in_turn.Draws(0))[0]
+        chain = alg.start(chunk, alg.model.observation.summarise(chunk), in_turn.Draws(0))
+        chain = in_turn.draw_globals(alg.model, chunk, chain.params, start, np.arange(3), in_turn.Draws(0))[0]
         found = 0
         for step in range(1, 200):
             chain, _ = alg.sweep(chunk, chain, in_turn.Draws(0, step))
@@ -208,9 +208,9 @@ def test_all_rows_at_once_leave_it_too():
 
     def met(tries):
         step = transition(Anchored(model, tries=tries), [25, 35])
-        observed = model.observation.init(model.observation.survey(chunk), 3, np.random.default_rng(0))
-        params = bare(model.prior.init(3, 60), observed)
-        chain = in_turn.settled(model, chunk, params, start, np.arange(3), draws)[0]
+        observed = model.observation.init(model.observation.summarise(chunk), 3, np.random.default_rng(0))
+        params = blank_params(model.prior.init(3, 60), observed)
+        chain = in_turn.draw_globals(model, chunk, params, start, np.arange(3), draws)[0]
         params, state, found = chain.params, chain.state, 0
         for number in range(1, 200):
             params, state = step(chunk, params, state, draws.at(number))

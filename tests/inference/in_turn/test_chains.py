@@ -60,9 +60,10 @@ def test_a_chain_is_the_sampler_step_by_step():
     whole = Whole(source(), 2).read(1)
     made = sampler()
     draws = Draws(9, 0, 1)
-    chain, expected = made.start(whole, made.model.observation.survey(whole), draws), []
+    chain, expected = made.start(whole, made.model.observation.summarise(whole), draws), []
     for step in range(1, STEPS + 1):
-        chain, trace = made.sweep(whole, chain, draws.at(step))
+        chain, info = made.sweep(whole, chain, draws.at(step))
+        trace = info.trace()
         expected.append(trace["objective"])
     _, engine, found = run(2)
     assert levels(found, 1) == expected
@@ -113,7 +114,7 @@ def test_rows_of_a_chain_in_the_chunks_of_the_data():
 def test_chains_end_by_their_rules():
     _, _, found = run(2)
     assert [now.trace["running"] for now in found] == [2.0] * (STEPS - 1) + [0.0]
-    assert {m.stop.reason for m in found[-1].params.members} == {f"made all of its {STEPS} steps"}
+    assert {m.stop.sentence for m in found[-1].params.members} == {f"made all of its {STEPS} steps"}
 
 
 def test_what_is_shown_is_the_best_chain():

@@ -6,7 +6,7 @@ import pytest
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.data._base import Chunk
-from ibpdist.inference.gibbs.global_draws import bare, resized
+from ibpdist.inference.gibbs.global_draws import blank_params, resized
 from ibpdist.inference.in_turn.collapsed import Collapsed, CollapsedTable
 from ibpdist.inference.in_turn.growable_tables import SPARE
 from ibpdist.inference.in_turn.in_turn import Given
@@ -25,7 +25,7 @@ def parts(masked=True, rows=30):
     observed = np.random.default_rng(1).random(x.shape) < 0.6 if masked else None
     chunk = Chunk(0, 5, np.where(observed, x, 0.0) if masked else x, observed)
     state = RowState(ids=np.arange(3), z=z, w=np.zeros((0, rows)))
-    params = Gaussian().init(Gaussian().survey(chunk), 3, np.random.default_rng(0))
+    params = Gaussian().init(Gaussian().summarise(chunk), 3, np.random.default_rng(0))
     return chunk, state, replace(params, noise=np.full(6, 0.3))
 
 
@@ -62,7 +62,9 @@ def test_the_table_of_a_chain_is_in_double_precision():
     chunk, state, params = parts()
     chunk = Chunk(0, 0, chunk.x.astype(np.float32), chunk.observed)
     state = replace(state, z=state.z.astype(np.float32))
-    made = Collapsed().table(chunk, state, Given(bare(Buffet().init(3, 30), params), LAW, 9, Draws(0)))
+    made = Collapsed().table(
+        chunk, state, Given(blank_params(Buffet().init(3, 30), params), LAW, 9, Draws(0))
+    )
     assert {t.dtype for t in (made.x, made.tables.inverse, made.tables.cross)} == {np.dtype(float)}
     assert made.tables.sizes.tolist() == [3, 9]
     np.testing.assert_array_equal(made.z[:, :3], state.z.T)

@@ -49,13 +49,14 @@ def data(dtype=np.float64, masked=False, start=0, **shape):
 
 
 def begun(alg, chunk, seed=0):
-    return alg.start(chunk, alg.model.observation.survey(chunk), Draws(seed))
+    return alg.start(chunk, alg.model.observation.summarise(chunk), Draws(seed))
 
 
 def run(alg, chunk, steps, seed=0):
     chain, traces = begun(alg, chunk, seed), []
     for step in range(1, steps + 1):
-        chain, trace = alg.sweep(chunk, chain, Draws(seed, step))
+        chain, info = alg.sweep(chunk, chain, Draws(seed, step))
+        trace = info.trace()
         traces.append(trace)
     return chain, traces
 
@@ -197,7 +198,8 @@ def test_a_chain_without_data_may_lose_all_features(turn):
     alg = sampler(turn, noise=100.0)
     chain, counts = begun(alg, chunk), []
     for step in range(1, 300):
-        chain, trace = alg.sweep(chunk, chain, Draws(2, step))
+        chain, info = alg.sweep(chunk, chain, Draws(2, step))
+        trace = info.trace()
         counts.append(trace["active"])
         assert np.isfinite(trace["objective"])
     assert min(counts) == 0
@@ -207,15 +209,16 @@ def test_a_chain_without_data_may_lose_all_features(turn):
 def test_a_chain_begins_where_another_fit_ended(prior):
     chunk, z = data(rows=60, columns=20, noise=0.1)
     fit = Coordinate(Model(StickBreaking(), Unit(), Gaussian(), MEAN), 4)
-    params = fit.init(fit.survey(chunk), Draws(1))
+    params = fit.init(fit.summarise(chunk), Draws(1))
     state = fit.start(chunk, params, Draws(1))
     state = replace(state, z=np.concatenate([np.clip(z, 0.001, 0.999), np.full((1, 60), 1e-9)]))
     alg = sampler("collapsed", prior, features=6)
-    chain = alg.start_from(chunk, fit.survey(chunk), params, state, Draws(1))
+    chain = alg.start_from(chunk, fit.summarise(chunk), params, state, Draws(1))
     assert len(chain.state.ids) == (6 if prior == "finite" else 3)
     assert len(set(chain.state.ids)) == len(chain.state.ids)
     assert (chain.state.z[:3] == z).mean() > 0.98
-    chain, trace = alg.sweep(chunk, chain, Draws(1, 1))
+    chain, info = alg.sweep(chunk, chain, Draws(1, 1))
+    trace = info.trace()
     assert np.isfinite(trace["objective"])
 
 

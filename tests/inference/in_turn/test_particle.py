@@ -28,7 +28,7 @@ def sampler(particles=20, **settings):
 
 def filtered(x, observed=None, particles=20, seed=0, mass=MASS):
     alg, chunk = sampler(particles), Chunk(0, 0, x, observed)
-    params = alg.model.observation.init(alg.model.observation.survey(chunk), 1, np.random.default_rng(0))
+    params = alg.model.observation.init(alg.model.observation.summarise(chunk), 1, np.random.default_rng(0))
     made = Filter(chunk, params, SCALE, mass, particles, np.random.default_rng(seed))
     for n in range(len(x)):
         made.meet(n)
@@ -36,7 +36,7 @@ def filtered(x, observed=None, particles=20, seed=0, mass=MASS):
 
 
 def begun(alg, chunk):
-    return alg.start(chunk, alg.model.observation.survey(chunk), Draws(0))
+    return alg.start(chunk, alg.model.observation.summarise(chunk), Draws(0))
 
 
 def test_one_particle_is_weighed_by_the_marginal_of_its_story():
@@ -94,10 +94,11 @@ def test_a_pass_is_a_chain_of_the_protocol():
     alg, chunk = sampler(), Chunk(0, 0, x.astype(np.float32))
     first = begun(alg, chunk)
     assert len(first.state.ids) == 0
-    one, trace = alg.sweep(chunk, first, Draws(0, 1))
+    one, info = alg.sweep(chunk, first, Draws(0, 1))
+    trace = info.trace()
     two, again = alg.sweep(chunk, one, Draws(0, 1))
     np.testing.assert_array_equal(one.state.z, two.state.z)
-    assert trace == again
+    assert info == again
     terms = [trace[name] for name in ("likelihood", "dictionary", "z prior", "mass")]
     assert trace["objective"] == trace["bound"] == pytest.approx(sum(terms)), "a log joint, not the evidence"
     assert np.isfinite(trace["evidence"])

@@ -184,7 +184,7 @@ def test_the_objective_is_that_of_parameters_and_sums():
     edit = edit_of(s.params.ids, *EDITS["complement"])
     found = evaluate(s.model, edit, s.params, s.sums, s.total)
     params, objective = params_after(s.model, edit, s.params, found.sums)
-    assert fit.alg.score(params, found.sums)["objective"] == objective == found.objective
+    assert fit.alg.score(params, found.sums).objective == objective == found.objective
 
 
 def test_going_on_from_an_edit_never_falls():

@@ -143,7 +143,7 @@ def dictionary_terms(model, start, sums):
     params = dictionary.solve(
         start.observation, dictionary.rotations(start.observation, sums.observation, Family.STRUCTURED)
     )
-    terms = model.observation.score(params, sums.observation)
+    terms = model.observation.score(params, sums.observation).terms
     return terms["likelihood"] + terms["dictionary"]
 
 

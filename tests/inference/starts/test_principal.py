@@ -10,7 +10,7 @@ from ibpdist.base.structs import combine
 from ibpdist.catalog import systems as catalog
 from ibpdist.inference.starts import principal
 from ibpdist.inference.starts.principal import Principal
-from ibpdist.inference.starts.start_questions import begun
+from ibpdist.inference.starts.start_questions import initial
 from tests.support.model_cases import Case, algorithm, chunked, fit, survey
 
 
@@ -33,7 +33,7 @@ def made(alg, chunks, seed=1):
             total = combine(total, part)
         return total
 
-    return begun(alg, survey(alg, chunks), draws, answer)
+    return initial(alg, survey(alg, chunks), draws, answer)
 
 
 def of(noise="column", scale="feature", features=4, **settings):
@@ -95,11 +95,11 @@ def test_missing_cells():
 
 def test_fits_with_weights_begin_so():
     for system in ("fa-vi-infinite", "fa-vi-finite", "fa-vi-dense"):
-        fitted = catalog.build(system, 4).plain()
+        fitted = catalog.build(system, 4).row_inference()
         assert isinstance(fitted.begin, Principal), system
         assert fitted.model.observation.noise == "column"
         assert fitted.model.observation.scale == "feature"
-    assert not isinstance(catalog.build("fa-gibbs-finite", 4).plain().begin, Principal)
+    assert not isinstance(catalog.build("fa-gibbs-finite", 4).row_inference().begin, Principal)
 
 
 def test_further_than_from_a_random_start():
@@ -111,6 +111,7 @@ def test_further_than_from_a_random_start():
     state = begin.start(chunks[0], params, draws)
     for step in range(1, 31):
         state, sums = begin.local(chunks[0], state, params, draws.at(step))
-        params, trace = begin.update(params, sums, draws.at(step))
+        params, info = begin.update(params, sums, draws.at(step))
+        trace = info.trace()
     usual = fit(algorithm(Case("sticks", "normal", noise="column", scale="feature"), 6), chunks, 30)[3][-1]
     assert trace["objective"] > usual["objective"]

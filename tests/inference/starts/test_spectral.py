@@ -38,7 +38,7 @@ def model_of(noise="one"):
 def asked(chunks, features=6, noise="one", seed=1):
     """The questions of a start with their answers, and the survey."""
     model, begin, draws, known = model_of(noise), Spectral(), Draws(seed), []
-    facts = reduce(combine, [model.observation.survey(chunk) for chunk in chunks])
+    facts = reduce(combine, [model.observation.summarise(chunk) for chunk in chunks])
     while (question := begin.ask(model, features, facts, known, draws)) is not None:
         known.append((question, reduce(combine, [begin.look(chunk, question, draws) for chunk in chunks])))
     return known, facts
@@ -102,7 +102,7 @@ def test_the_dictionary_does_not_depend_on_chunks(system):
     x, observed, _, _ = data(30, rows=300)
     found = []
     for sizes in ([300], [120, 130, 50]):
-        fit = build(system, 6).plain()
+        fit = build(system, 6).row_inference()
         params = initial(fit, chunked(x, observed, sizes), Draws(3))
         found.append(params.observation.mean[np.argsort(params.on)])
     np.testing.assert_allclose(found[1], found[0], atol=1e-4)
@@ -224,7 +224,7 @@ def test_wide_and_narrow_rows_with_uneven_noise_begin_alike(monkeypatch, missing
 @pytest.mark.parametrize("noise", ["one", "column"])
 def test_planted_features_are_there_before_the_first_step(prevalence, noise):
     x, observed, _, a = data(30, prevalence=prevalence, rows=600)
-    fit = build("lg-vi-infinite", 8, settings={"noise": noise}).plain()
+    fit = build("lg-vi-infinite", 8, settings={"noise": noise}).row_inference()
     params = initial(fit, chunked(x, observed, [250, 350]), Draws(1))
     distance = np.sqrt(((params.observation.mean[:, None] - a[None]) ** 2).mean(axis=2)).min(axis=0)
     assert (distance < 0.3).all()
@@ -267,7 +267,7 @@ def test_noise_has_no_features():
     assert len(question.signal) == 0
     assert question.basis.shape == (15, 1), "the mean is all there is"
     assert answer.rows.shape == (200, 1)
-    fit = build("lg-vi-infinite", 5).plain()
+    fit = build("lg-vi-infinite", 5).row_inference()
     params = initial(fit, chunked(x), Draws(0))
     assert len(params.ids) == 1
     np.testing.assert_allclose(params.observation.mean[0], x.mean(axis=0), rtol=0.05)
@@ -277,7 +277,7 @@ def test_noise_has_no_features():
 def test_the_truncation_is_kept():
     x, observed, _, _ = data(30, rows=300, prevalence=(0.3,) * 6)
     for features in (1, 3, 6):
-        fit = build("lg-vi-infinite", features).plain()
+        fit = build("lg-vi-infinite", features).row_inference()
         params = initial(fit, chunked(x, observed), Draws(0))
         assert len(params.ids) <= features
         assert len(asked(chunked(x, observed), features)[0][-1][0].signal) <= features
@@ -316,7 +316,7 @@ def settled_quietly(alg, x, observed, most=25):
             assert np.isfinite(value).all(), field
     found = alg.describe(before.params)
     assert all(np.isfinite(value).all() for _, value in found.values())
-    assert (alg.final(before.params).observation.noise > 0).all()
+    assert (alg.handover_params(before.params).observation.noise > 0).all()
 
 
 @pytest.mark.parametrize("system", DEFAULT)

@@ -68,7 +68,7 @@ def test_what_it_returns_belongs_together(name):
     small = coarse(name, x, 4)
     found = small.fit(soft(z))
     fit = Coordinate(small._model, len(found.params.ids))
-    assert fit.score(found.params, found.sums)["objective"] == pytest.approx(found.objective, rel=1e-12)
+    assert fit.score(found.params, found.sums).objective == pytest.approx(found.objective, rel=1e-12)
     again = slow_sums(found.state, Chunk(0, 0, x), found.params, small._model)
     for field, value in arrays_of(again).items():
         np.testing.assert_allclose(arrays_of(found.sums)[field], value, rtol=1e-9, atol=1e-9, err_msg=field)

@@ -38,14 +38,14 @@ def equal(a, b):
 def test_a_single_chunk_is_the_parallel_algorithm():
     x, _ = rows_of(80)
     algorithm, (chunk,) = plain("lg-vi-infinite", 4), chunked(x, 80)
-    ((local, carry, trace),) = stream(Streamed(algorithm, first=7), [chunk], seed=3)
+    ((local, carry, info),) = stream(Streamed(algorithm, first=7), [chunk], seed=3)
     draws = Draws(3)
-    params = algorithm.init(algorithm.survey(chunk), draws)
+    params = algorithm.init(algorithm.summarise(chunk), draws)
     state = algorithm.start(chunk, params, draws)
     for step in range(1, 8):
         state, sums = algorithm.local(chunk, state, params, draws.at(step))
         params, expected = algorithm.update(params, sums, draws.at(step))
-    assert trace == expected
+    assert info == expected
     assert equal(local, state)
     assert equal(carry.params, params)
 
@@ -54,12 +54,12 @@ def test_a_single_chunk_is_the_parallel_algorithm():
 def test_sums_and_counts_cover_the_rows_seen(system):
     x, _ = rows_of(230)
     seen = 0
-    for _, carry, trace in stream(Streamed(plain(system, 4), first=5), chunked(x, 60), seed=1):
+    for _, carry, info in stream(Streamed(plain(system, 4), first=5), chunked(x, 60), seed=1):
         seen = min(seen + 60, 230)
         assert float(carry.sums.observation.rows) == seen
         assert float(carry.params.rows) == seen
         np.testing.assert_allclose(carry.params.observation.squares, (x[:seen] ** 2).sum(axis=0))
-        assert np.isfinite(trace["objective"])
+        assert np.isfinite(info.objective)
 
 
 def test_the_objective_rises_within_a_chunk():
@@ -68,7 +68,7 @@ def test_the_objective_rises_within_a_chunk():
     algorithm = plain("lg-vi-infinite", 4)
     ((_, carry, _),) = stream(Streamed(algorithm, first=1), [first], seed=1)
     levels = [
-        next(stream(Streamed(algorithm, turns=turns), [second], seed=1, carry=carry))[2]["objective"]
+        next(stream(Streamed(algorithm, turns=turns), [second], seed=1, carry=carry))[2].objective
         for turns in range(1, 9)
     ]
     assert all(later >= earlier - 1e-9 * abs(earlier) for earlier, later in pairwise(levels))
@@ -87,9 +87,9 @@ def test_features_are_found_in_one_pass():
     x, dictionary = rows_of(2000, seed=4)
     found = None
     for seed in range(4):
-        *_, (_, carry, trace) = stream(Streamed(plain("lg-vi-infinite", 3)), chunked(x, 100), seed=seed)
-        if found is None or trace["objective"] > found[0]:
-            found = trace["objective"], carry.params.observation.mean
+        *_, (_, carry, info) = stream(Streamed(plain("lg-vi-infinite", 3)), chunked(x, 100), seed=seed)
+        if found is None or info.objective > found[0]:
+            found = info.objective, carry.params.observation.mean
     assert found is not None
     for planted in dictionary:
         distance = np.sqrt(((found[1] - planted) ** 2).mean(axis=1)).min()
@@ -111,8 +111,8 @@ def test_sums_of_rows_passed_follow_the_lengths_of_features():
     x, _ = rows_of(200)
     plain_fit = algorithm(Case("sticks", "normal", noise="column", scale="feature"), 4)
     carry = None
-    for _, carry, trace in stream(Streamed(plain_fit, first=6, turns=2), chunked(x, 50), seed=1):
+    for _, carry, info in stream(Streamed(plain_fit, first=6, turns=2), chunked(x, 50), seed=1):
         again = plain_fit.score(carry.params, carry.sums)
-        assert again["objective"] == pytest.approx(trace["objective"], rel=1e-12)
+        assert again.objective == pytest.approx(info.objective, rel=1e-12)
     stretch = carry.params.observation.stretch
     assert (stretch != 1).any(), "something to follow"

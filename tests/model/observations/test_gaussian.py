@@ -13,26 +13,19 @@ from ibpdist.base.structs import combine, replace
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary, patterns
 from ibpdist.model.observations.dictionary import ScatteredParams
-from ibpdist.model.observations.gaussian import (
-    FLOOR,
-    LOWEST,
-    PSEUDO,
-    RELEVANT,
-    WEAK,
-    Gaussian,
-    column_variances,
-    typical_variance,
-)
+from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.joint import Joint
+from ibpdist.model.observations.noise_and_scale import FLOOR, LOWEST, RELEVANT, WEAK
 from ibpdist.model.observations.rotation import Family
-from ibpdist.model.observations.spread import NARROW
+from ibpdist.model.observations.spread import NARROW, column_variances, typical_variance
+from ibpdist.model.observations.variances import PSEUDO
 from tests.support.model_cases import Case, algorithm, chunked, fit, problem, random_params, random_state
 
 RNG = np.random.default_rng(0)
 
 
 def surveyed(x, observed=None, **settings):
-    return Gaussian(**settings).survey(Chunk(0, 0, x, observed))
+    return Gaussian(**settings).summarise(Chunk(0, 0, x, observed))
 
 
 def sums_of(case, seed=3, rows=30):
@@ -51,7 +44,7 @@ def sums_of(case, seed=3, rows=30):
 @pytest.mark.parametrize("missing", ["complete", "masked"])
 def test_survey(dtype, missing):
     x, observed = problem(1, 9, 4, missing, dtype)
-    parts = [Gaussian().survey(chunk) for chunk in chunked(x, observed, [2, 7])]
+    parts = [Gaussian().summarise(chunk) for chunk in chunked(x, observed, [2, 7])]
     found = combine(*parts)
     seen = np.full(4, 9) if observed is None else observed.sum(axis=0)
     assert float(found.rows) == 9
@@ -193,7 +186,7 @@ def test_update_never_lowers_the_score(noise, family, missing):
     value = []
     for _ in range(15):
         params = seen.update(params, sums, Rule.MEAN, RNG)
-        value.append(sum(seen.score(params, sums).values()))
+        value.append(sum(seen.score(params, sums).terms.values()))
     assert np.diff(value).min() >= -1e-9 * abs(value[0])
 
 
@@ -257,7 +250,7 @@ def test_the_prior_of_a_scale_is_a_density():
     seen, params, sums = sums_of(Case(scale="feature", weights="normal"))
     grid = np.linspace(-30, 60, 200_001)
     one = replace(params, scale=np.exp(np.array([0.3, -2.0, 1.0])))
-    base = seen.score(one, sums)["scale"]
+    base = seen.score(one, sums).terms["scale"]
     log_density = [-(v - np.log(RELEVANT * one.unit)) - RELEVANT * one.unit / np.exp(v) for v in grid]
     assert np.trapezoid(np.exp(log_density), grid) == pytest.approx(1, abs=1e-6)
     expected = sum(np.interp(np.log(v), grid, log_density) for v in one.scale)
@@ -268,9 +261,9 @@ def test_stretching_changes_no_density_of_the_data():
     """Likelihood alike; the dictionary's term too, since the scale goes along."""
     seen, params, sums = sums_of(Case(scale="feature", weights="normal", noise="column", missing="masked"))
     params = seen.update(params, sums, Rule.MEAN, RNG)
-    before = seen.score(params, sums)
-    longer, fewer = seen.stretched(params, sums, np.array([0.5, 1.0, 3.0]))
-    after = seen.score(longer, fewer)
+    before = seen.score(params, sums).terms
+    longer, fewer = seen.rescaled(params, sums, np.array([0.5, 1.0, 3.0]))
+    after = seen.score(longer, fewer).terms
     assert after["likelihood"] == pytest.approx(before["likelihood"], rel=1e-12)
     assert after["dictionary"] == pytest.approx(before["dictionary"], rel=1e-10)
     np.testing.assert_array_equal(longer.stretch, [0.5, 1.0, 3.0])
@@ -279,8 +272,8 @@ def test_stretching_changes_no_density_of_the_data():
 def test_rows_follow_a_stretch():
     seen, params, _ = sums_of(Case(scale="feature", weights="normal"))
     state = random_state(Case(weights="normal"), *_params_of(params), 1)
-    assert seen.current(state, params) is state
-    found = seen.current(state, replace(params, stretch=np.array([2.0, 1.0, 0.5])))
+    assert seen.in_current_units(state, params) is state
+    found = seen.in_current_units(state, replace(params, stretch=np.array([2.0, 1.0, 0.5])))
     np.testing.assert_allclose(found.w, state.w / np.array([[2.0], [1.0], [0.5]]))
     assert found.w.dtype == state.w.dtype
     np.testing.assert_array_equal(found.z, state.z)
@@ -298,7 +291,7 @@ def test_drawn_scales_of_features_have_their_conditional():
         dictionary.solve(params, dictionary.rotations(params, sums, Family.STRUCTURED)), RNG
     )
     rng = np.random.default_rng(4)
-    drawn = np.array([seen._draw_variances(exact, sums, rng).scale for _ in range(3000)])
+    drawn = np.array([seen.drawn_variances(exact, sums, rng).scale for _ in range(3000)])
     at, columns = RELEVANT * float(exact.unit), exact.noise.size
     for k, second in enumerate((exact.mean**2).sum(axis=1)):
         law = invgamma(0.5 * (columns + PSEUDO), scale=0.5 * (second + PSEUDO * at))
@@ -326,7 +319,7 @@ def test_drawn_variances_have_their_conditional(noise):
         dictionary.solve(params, dictionary.rotations(params, sums, Family.STRUCTURED)), RNG
     )
     rng = np.random.default_rng(4)
-    drawn = [seen._draw_variances(exact, sums, rng) for _ in range(3000)]
+    drawn = [seen.drawn_variances(exact, sums, rng) for _ in range(3000)]
     misfit, cells, unit = dictionary.residual(exact, sums), exact.cells, float(exact.unit)
     if noise == "one":
         misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
@@ -355,7 +348,7 @@ def test_fixed_variances_are_never_touched():
 def test_names_of_the_terms():
     def names(**settings):
         seen, params, sums = sums_of(Case(**settings))
-        return set(seen.score(params, sums))
+        return set(seen.score(params, sums).terms)
 
     assert names(noise=0.5, scale=1.0) == {"likelihood", "dictionary"}
     assert names(noise="one") == {"likelihood", "dictionary", "noise", "scale"}
@@ -387,7 +380,7 @@ def test_family_by_name():
 @pytest.mark.parametrize("scale", ["one", "feature", 1.2])
 def test_terms_that_need_no_rows(noise, scale):
     seen, params, sums = sums_of(Case(noise=noise, scale=scale))
-    whole, rest = seen.score(params, sums), seen.priors(params)
+    whole, rest = seen.score(params, sums).terms, seen.priors(params)
     assert "dictionary" in rest
     assert whole.keys() - rest.keys() == {"likelihood"}
     assert all(whole[name] == value for name, value in rest.items())

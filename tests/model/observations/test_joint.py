@@ -110,7 +110,7 @@ def test_above_a_factor_for_each_weight():
     alg, chunks, params, states, draws, _, _ = prepared(known=False)
     swept = Coordinate(Model(Always(), Normal(), Gaussian("column", "feature")), FEATURES, inner=200)
     reached = [
-        fitted.score(params, fitted.local(chunks[1], states[1], params, draws)[1])["objective"]
+        fitted.score(params, fitted.local(chunks[1], states[1], params, draws)[1]).objective
         for fitted in (alg, swept)
     ]
     assert reached[0] > reached[1] + 0.1

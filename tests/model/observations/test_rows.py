@@ -9,6 +9,7 @@ import pytest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
+from ibpdist.inference.moves.renew import renewed
 from ibpdist.model.observations.rows import worth
 from tests.support.model_cases import (
     Case,
@@ -85,13 +86,13 @@ def test_differences_are_those_of_the_objective(case):
     alg, chunk, params, state = prepared(case)
     log_odds = alg.model.prior.log_odds(params.prior)
     rng = np.random.default_rng(8)
-    before = alg.score(params, sums_of(state, chunk, params, alg.model))["objective"]
+    before = alg.score(params, sums_of(state, chunk, params, alg.model)).objective
     first = worth(chunk, params.observation, log_odds, state.z)
     for n in range(ROWS):
         for row in (rng.random(FEATURES), np.round(rng.random(FEATURES)), np.zeros(FEATURES)):
             z = state.z.copy()
             z[:, n] = row
-            after = alg.score(params, sums_of(replace(state, z=z), chunk, params, alg.model))["objective"]
+            after = alg.score(params, sums_of(replace(state, z=z), chunk, params, alg.model)).objective
             second = worth(chunk, params.observation, log_odds, z)
             assert second[n] - first[n] == pytest.approx(after - before, rel=1e-8, abs=1e-8)
             others = np.arange(ROWS) != n
@@ -117,7 +118,7 @@ def test_renewed_rows_are_nowhere_worse(missing):
     alg, chunk, params, state = prepared(case, 5)
     params = replace(params, on=np.full(FEATURES, 0.4 * ROWS), rows=np.asarray(float(ROWS)))
     log_odds = alg.model.prior.log_odds(params.prior)
-    made = alg.renew(chunk, state, params, Draws(0, 1))
+    made = renewed(alg, chunk, state, params, Draws(0, 1))
     before, after = (worth(chunk, params.observation, log_odds, one.z) for one in (state, made))
     changed = (made.z != state.z).any(axis=0)
     assert changed.any()
@@ -127,7 +128,7 @@ def test_renewed_rows_are_nowhere_worse(missing):
 
 def test_rows_with_weights_are_not_renewed():
     alg, chunk, params, state = prepared(Case(weights="normal"))
-    made = alg.renew(chunk, state, params, Draws(0, 1))
+    made = renewed(alg, chunk, state, params, Draws(0, 1))
     np.testing.assert_array_equal(made.z, state.z)
     np.testing.assert_array_equal(made.w, state.w)
 
