@@ -62,14 +62,15 @@ class Recovered:
 
     def __str__(self) -> str:
         return (
-            f"seed {self.seed:3d}  planted {self.planted:2d}  matched {self.matched:2d}  truth {self.truth:2d}  "
+            f"seed {self.seed:3d}  planted {self.planted:2d}  matched {self.matched:2d}  "
+            f"truth {self.truth:2d}  "
             f"active {self.active:2d} ({self.active_truth:2d})  gap {self.gap:8.1f}  "
             f"{self.steps:4d} steps {self.seconds:5.1f} s  missed users: {self.missed or 'none'}"
         )
 
 
 def buffet(seed: int, rows: int = ROWS, columns: int = COLUMNS, mass: float = MASS) -> Planted:
-    """Rows take dishes in turn: one that m rows took with probability m / n, and Poisson(mass / n) new ones."""
+    """Row n takes each feature of m earlier rows with probability m / n, and Poisson(mass / n) new ones."""
     rng = np.random.default_rng((seed, 0xB0FFE7))
     most = 20 + int(4 * mass * np.log(rows + 1))
     z, known = np.zeros((rows, most), np.bool_), 0

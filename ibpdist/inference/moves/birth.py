@@ -64,17 +64,19 @@ def newborn(
     residuals: Residuals, params: GaussianParams, most: int, rng: np.random.Generator
 ) -> Newborn | None:
     """The most promising features, no two of them alike; None where nothing promises a gain."""
-    white = residuals.rows / np.sqrt(params.noise)
-    directions, largest = leading(white, rng)
-    if not largest > residuals.edge:
-        return None
+    white, weights = residuals.rows / np.sqrt(params.noise), residuals.weights
     ridge = params.noise / np.median(params.scale)
-    members = refined(white, np.concatenate([near_rows(white, rng), splits(white, directions)]), ridge)
-    promised = gains(white, members, ridge, residuals.fraction)
+    directions, largest = leading(white[: residuals.sampled], rng)
+    members = near_worst(white, residuals, ridge)
+    if largest > residuals.edge:
+        members = np.concatenate([near_rows(white, rng), splits(white, directions), members])
+    members = refined(white, members, weights, ridge)
+    promised = gains(white, members, weights, ridge)
     taken = chosen(members, promised, most)
     if not taken:
         return None
-    return Newborn(means(white, members[taken], ridge) * np.sqrt(params.noise), members[taken].mean(axis=1))
+    shares = members[taken] @ weights / weights.sum()
+    return Newborn(means(white, members[taken], ridge) * np.sqrt(params.noise), shares)
 
 
 def leading(white: Float, rng: np.random.Generator) -> tuple[Float, float]:
@@ -104,17 +106,26 @@ def near_rows(white: Float, rng: np.random.Generator) -> Members:
     return near
 
 
+def near_worst(white: Float, residuals: Residuals, ridge: Float) -> Members:
+    """(candidate, row) the most promising sets of rows on the side of a worst-explained row."""
+    at = white[residuals.worst]
+    excess = (at**2).sum(axis=1) - white.shape[1]
+    near: Members = at @ white.T > 0.5 * np.maximum(excess, 0.0)[:, None]
+    promised = gains(white, near, residuals.weights, ridge)
+    return near[np.argsort(-promised, kind="stable")[:ROWS]]
+
+
 def splits(white: Float, directions: Float) -> Members:
     """(candidate, row) both sides of the best split along each direction."""
     high = split(directions @ white.T)[0]
     return np.concatenate([high, ~high])
 
 
-def refined(white: Float, members: Members, ridge: Float) -> Members:
+def refined(white: Float, members: Members, weights: Float, ridge: Float) -> Members:
     """A few rounds of the mean of the members and the members given the mean, with prior log odds."""
-    rows = len(white)
+    rows = weights.sum()
     for _ in range(ROUNDS):
-        mean, count = means(white, members, ridge), members.sum(axis=1)
+        mean, count = means(white, members, ridge), members @ weights
         odds = np.log((count + 0.5) / (rows - count + 0.5))
         middle = 0.5 * (mean**2).sum(axis=1) - odds
         members = mean @ white.T > middle[:, None]
@@ -128,18 +139,20 @@ def means(white: Float, members: Members, ridge: Float) -> Float:
     return found
 
 
-def gains(white: Float, members: Members, ridge: Float, fraction: float) -> Float:
-    """(candidate) what each promises for all rows, of which these are a `fraction`."""
-    on, rows = members.astype(np.float64), len(white) / fraction
-    some = on.sum(axis=1)
-    count = some / fraction
+def gains(white: Float, members: Members, weights: Float, ridge: Float) -> Float:
+    """(candidate) what each promises for all rows, of which these stand for `weights` each.
+
+    Exact where all members stand for themselves.
+    """
+    on, rows = members * weights, weights.sum()
+    count, drawn = on.sum(axis=1), members @ np.where(weights > 1, weights, 0.0)
+    # Noise in the sum of the members has the variance of the squares of the weights; in all rows their number.
+    surplus = members @ (weights * (weights - 1))
     total = (on @ white) ** 2
-    if fraction < 1:
-        # Signal grows with the square of the number of rows, noise with the number.
-        total = np.maximum(total - some[:, None], 0.0) / fraction**2 + count[:, None]
+    total = np.maximum(total - surplus[:, None], drawn[:, None])
     fit = total / (count[:, None] + ridge) - np.log1p(count[:, None] / ridge)
     found: Float = 0.5 * fit.sum(axis=1) - rows * pattern_cost(count / rows)
-    return np.where(some >= FEWEST, found, -np.inf)
+    return np.where(members.sum(axis=1) >= FEWEST, found, -np.inf)
 
 
 def chosen(members: Members, promised: Float, most: int) -> list[int]:
