@@ -112,7 +112,7 @@ def near_worst(white: Float, residuals: Residuals, ridge: Float) -> Members:
     excess = (at**2).sum(axis=1) - white.shape[1]
     near: Members = at @ white.T > 0.5 * np.maximum(excess, 0.0)[:, None]
     promised = gains(white, near, residuals.weights, ridge)
-    return near[np.argsort(-promised, kind="stable")[:ROWS]]
+    return near[chosen(near, promised, ROWS, least=-np.inf)]
 
 
 def splits(white: Float, directions: Float) -> Members:
@@ -155,13 +155,13 @@ def gains(white: Float, members: Members, weights: Float, ridge: Float) -> Float
     return np.where(members.sum(axis=1) >= FEWEST, found, -np.inf)
 
 
-def chosen(members: Members, promised: Float, most: int) -> list[int]:
-    """Candidates of positive gain, best first, none too much like one before."""
+def chosen(members: Members, promised: Float, most: int, least: float = 0.0) -> list[int]:
+    """Candidates that promise more than `least`, best first, none too much like one before."""
     on = members - members.mean(axis=1, keepdims=True)
     size = np.sqrt((on**2).sum(axis=1))
     taken: list[int] = []
     for at in np.argsort(-promised, kind="stable"):
-        if not promised[at] > 0 or len(taken) == most:
+        if not promised[at] > least or len(taken) == most:
             break
         if size[at] == 0:
             continue
