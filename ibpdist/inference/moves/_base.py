@@ -41,9 +41,10 @@ class Residuals:
     edge: float = 0.0
 
     @property
-    def worst(self) -> NDArray[np.intp]:
-        """Places of the worst-explained rows; none where every row is in the sample."""
-        return np.flatnonzero(self.weights < self.weights.max(initial=1.0))
+    def worst(self) -> NDArray[np.bool_]:
+        """(row) whether it is one of the worst-explained rows; none is where every row is in the sample."""
+        found: NDArray[np.bool_] = self.weights < self.weights.max(initial=1.0)
+        return found
 
 
 @dataclass(frozen=True)

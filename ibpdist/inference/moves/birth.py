@@ -66,11 +66,11 @@ def newborn(
     """The most promising features, no two of them alike; None where nothing promises a gain."""
     white, weights = residuals.rows / np.sqrt(params.noise), residuals.weights
     ridge = params.noise / np.median(params.scale)
+    members = among_worst(white, residuals, ridge)
     directions, largest = leading(white[: residuals.sampled], rng)
-    members = near_worst(white, residuals, ridge)
     if largest > residuals.edge:
-        members = np.concatenate([near_rows(white, rng), splits(white, directions), members])
-    members = refined(white, members, weights, ridge)
+        frequent = np.concatenate([near_rows(white, rng), splits(white, directions)])
+        members = np.concatenate([refined(white, frequent, weights, ridge), members])
     promised = gains(white, members, weights, ridge)
     taken = chosen(members, promised, most)
     if not taken:
@@ -106,13 +106,17 @@ def near_rows(white: Float, rng: np.random.Generator) -> Members:
     return near
 
 
-def near_worst(white: Float, residuals: Residuals, ridge: Float) -> Members:
-    """(candidate, row) the most promising sets of rows on the side of a worst-explained row."""
-    at = white[residuals.worst]
-    excess = (at**2).sum(axis=1) - white.shape[1]
-    near: Members = at @ white.T > 0.5 * np.maximum(excess, 0.0)[:, None]
-    promised = gains(white, near, residuals.weights, ridge)
-    return near[chosen(near, promised, ROWS, least=-np.inf)]
+def among_worst(white: Float, residuals: Residuals, ridge: Float) -> Members:
+    """(candidate, row) sets of worst-explained rows, begun at each of them and the most promising refined.
+
+    Of rows that were drawn none is a member: what is promised would be multiplied by their weights, and of
+    those that stand for many others some are like any direction.
+    """
+    weights, worst = residuals.weights, residuals.worst
+    excess = (white[worst] ** 2).sum(axis=1) - white.shape[1]
+    near = (white[worst] @ white.T > 0.5 * np.maximum(excess, 0.0)[:, None]) & worst
+    begun = chosen(near, gains(white, near, weights, ridge), ROWS, least=-np.inf)
+    return refined(white, near[begun], weights, ridge, among=worst)
 
 
 def splits(white: Float, directions: Float) -> Members:
@@ -121,14 +125,16 @@ def splits(white: Float, directions: Float) -> Members:
     return np.concatenate([high, ~high])
 
 
-def refined(white: Float, members: Members, weights: Float, ridge: Float) -> Members:
+def refined(
+    white: Float, members: Members, weights: Float, ridge: Float, among: Members | bool = True
+) -> Members:
     """A few rounds of the mean of the members and the members given the mean, with prior log odds."""
     rows = weights.sum()
     for _ in range(ROUNDS):
         mean, count = means(white, members, ridge), members @ weights
         odds = np.log((count + 0.5) / (rows - count + 0.5))
         middle = 0.5 * (mean**2).sum(axis=1) - odds
-        members = mean @ white.T > middle[:, None]
+        members = (mean @ white.T > middle[:, None]) & among
     return members
 
 
