@@ -104,11 +104,12 @@ class Step:
         sample, worst, share = self.sums.residuals, self.sums.worst, float(self.stand.share)
         if share <= 0 or len(sample) < 2:
             return None
-        more = np.isfinite(worst.misfit) & ~np.isin(worst.row, self.sums.row)
-        weights = np.where(np.isin(self.sums.row, worst.row), 1.0, 1 / share)
+        real, alone = np.isfinite(worst.misfit), ~np.isin(self.sums.row, worst.row)
+        more = real & ~np.isin(worst.row, self.sums.row)
+        many = (float(self.now.rows) - real.sum()) / max(alone.sum(), 1)
         return Residuals(
             rows=np.concatenate([sample, worst.residuals[more]]).astype(np.float64),
-            weights=np.append(weights, np.ones(more.sum())),
+            weights=np.append(np.where(alone, many, 1.0), np.ones(more.sum())),
             sampled=len(sample),
             edge=noise_edge(1.0, len(sample), sample.shape[1], 0),
         )

@@ -153,7 +153,7 @@ class Search:
     def _with_residuals(
         self, sums: Any, chunk: Chunk, state: RowState, params: SearchParams, draws: Draws
     ) -> SearchSums:
-        """The sums, and residuals of a uniform sample and of the worst-explained rows where they are asked for."""
+        """The sums, and where they are asked for residuals of a sample and of the worst-explained rows."""
         share, columns = float(params.stand.share), chunk.x.shape[1]
         if share <= 0:
             nothing = np.zeros((0, columns), chunk.x.dtype)
@@ -167,7 +167,9 @@ class Search:
     def _worst(self, chunk: Chunk, state: RowState, params: SearchParams, most: int) -> WorstRows:
         """The worst-explained rows of a chunk."""
         if not most:
-            return WorstRows(np.zeros(0, np.intp), np.zeros(0), np.zeros((0, chunk.x.shape[1]), chunk.x.dtype))
+            return WorstRows(
+                np.zeros(0, np.intp), np.zeros(0), np.zeros((0, chunk.x.shape[1]), chunk.x.dtype)
+            )
         left = self._residuals(chunk, state, params, np.arange(chunk.rows))
         precision = 1 / params.now.observation.noise
         seen = chunk.x.shape[1] if chunk.observed is None else chunk.observed.sum(axis=1)

@@ -2,7 +2,8 @@
 
 A feature that is missing shows in the residuals as two clouds of rows, a mean apart. Candidates
 begin at single residual rows far from zero and at the best splits of the leading residual
-directions; a few rounds set the mean of the members and the members given the mean. What a
+directions; a few rounds set the mean of the members and the members given the mean. Frequent ones
+show in a uniform sample of rows, rare ones among the rows that are explained worst. What a
 candidate promises is the gain of its normal factor less the price of its pattern,
 
     q / 2 - 1/2 sum_d log(1 + m / c_d) - N H(m / N),   q = sum_d |sum of members|_d^2 / (m + c_d),
@@ -152,7 +153,7 @@ def gains(white: Float, members: Members, weights: Float, ridge: Float) -> Float
     """
     on, rows = members * weights, weights.sum()
     count, drawn = on.sum(axis=1), members @ np.where(weights > 1, weights, 0.0)
-    # Noise in the sum of the members has the variance of the squares of the weights; in all rows their number.
+    # Noise in the sum has the sum of the squares of the weights for its variance, in all rows their number.
     surplus = members @ (weights * (weights - 1))
     total = (on @ white) ** 2
     total = np.maximum(total - surplus[:, None], drawn[:, None])
