@@ -4,6 +4,7 @@
     class GaussianSums:
         yx: Array = dims("feature column")          # adds up over chunks
         first: Array = dims("feature", reduce="min")
+        worst: Array = dims("kept column", reduce="top", along="kept", by="misfit")
 
 A record checks its shapes when it is made. `combine` reduces two records of neighbouring
 blocks of rows field by field, left block first, so a reduction is data: every field says
@@ -38,7 +39,7 @@ from ibpdist.base.stored_kinds import HOMES, TAG_OF_CLASS
 Array = NDArray[Any]
 Named = dict[str, tuple[tuple[str, ...], Array]]
 """Arrays with their dims by name, for a result."""
-Reduction = Literal["sum", "min", "concat", "same"]
+Reduction = Literal["sum", "min", "concat", "same", "top"]
 T = TypeVar("T")
 
 _KINDS: dict[str, type[Any]] = {}
@@ -66,13 +67,21 @@ class UnreadableRecord(ValueError):
 
 
 def dims(
-    names: str = "", *, reduce: Reduction = "sum", along: str = "row", default: float | None = None
+    names: str = "",
+    *,
+    reduce: Reduction = "sum",
+    along: str = "row",
+    by: str = "",
+    default: float | None = None,
 ) -> Any:
     """Declare an array field by its dims; `along` names the dim a `concat` field grows in.
 
+    A `top` field keeps, along that dim, as many entries as the left record has: those with the largest
+    values of the field `by`, largest first, of equal ones the earlier. Records that are combined hold
+    equally many, in this order, filled up with entries whose value is -inf where there are fewer.
     `default` fills the field of a record that was stored before the field existed.
     """
-    facts = {"dims": tuple(names.split()), "reduce": reduce, "along": along, "default": default}
+    facts = {"dims": tuple(names.split()), "reduce": reduce, "along": along, "by": by, "default": default}
     return dataclasses.field(metadata=facts)
 
 
@@ -126,9 +135,26 @@ def combine(left: T, right: T, *, reuse: bool = False) -> T:
         if reuse and f.metadata["reduce"] == "sum" and a.ndim and a.dtype == _exact(a, b):
             made[f.name] = np.add(a, b, out=a)
             continue
+        if f.metadata["reduce"] == "top":
+            made[f.name] = _top(left, right, f)
+            continue
         axis = f.metadata["dims"].index(f.metadata["along"]) if f.metadata["reduce"] == "concat" else 0
         made[f.name] = _REDUCE[f.metadata["reduce"]](a, b, axis)
     return type(left)(**made)
+
+
+def _top(left: Any, right: Any, field: dataclasses.Field[Any]) -> Array:
+    """The entries of both that are kept."""
+    a, b = getattr(left, field.name), getattr(right, field.name)
+    values = [getattr(one, field.metadata["by"]) for one in (left, right)]
+    axis = field.metadata["dims"].index(field.metadata["along"])
+    found: Array = np.concatenate([a, b], axis).take(top(np.concatenate(values), a.shape[axis]), axis)
+    return found
+
+
+def top(values: Array, most: int) -> NDArray[np.intp]:
+    """Places of the largest values, largest first, of equal ones the earlier; at most `most`."""
+    return np.argsort(-values, kind="stable")[:most]
 
 
 def _exact(a: Array, b: Array) -> np.dtype[Any]:

@@ -25,6 +25,7 @@ from ibpdist.base.structs import (
     parts,
     replace,
     struct,
+    top,
     unpack,
 )
 
@@ -115,6 +116,44 @@ def test_combine_keeps_its_arguments():
 def test_combine_is_associative(seeds):
     a, b, c = (made(seed) for seed in seeds)
     same(combine(combine(a, b), c), combine(a, combine(b, c)))
+
+
+@struct
+class Kept:
+    value: Array = dims("kept", reduce="top", along="kept", by="value")
+    cells: Array = dims("column kept", reduce="top", along="kept", by="value")
+
+
+def kept(values, first=0, most=3):
+    """The largest of these values with their numbers, filled up."""
+    found = top(np.array(values, float), most)
+    short = most - len(found)
+    value = np.pad(np.array(values, float)[found], (0, short), constant_values=-np.inf)
+    return Kept(value, np.pad(first + found, (0, short), constant_values=-1)[None, :])
+
+
+def test_top_keeps_the_largest_and_of_equal_ones_the_earlier():
+    both = combine(kept([1, 5, 2]), kept([5, 2, 0, 9], first=3))
+    assert both.value.tolist() == [9, 5, 5]
+    assert both.cells.tolist() == [[6, 1, 3]]
+    few = combine(kept([4]), kept([4], first=1))
+    assert few.value.tolist() == [4, 4, -np.inf]
+    assert few.cells.tolist() == [[0, 1, -1]]
+    assert combine(kept([1, 2], most=0), kept([3], most=0)).cells.shape == (1, 0)
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=6), min_size=3, max_size=3))
+def test_top_is_associative(values):
+    starts = np.cumsum([0, *map(len, values)])
+    a, b, c = (kept(v, int(first)) for v, first in zip(values, starts, strict=False))
+    whole = kept([v for each in values for v in each])
+    for found in (combine(combine(a, b), c), combine(a, combine(b, c))):
+        assert arrays_equal(found, whole)
+
+
+def arrays_equal(one, two):
+    other = arrays_of(two)
+    return all(np.array_equal(a, other[name]) for name, a in arrays_of(one).items())
 
 
 def test_concat_knows_its_axis():

@@ -104,11 +104,18 @@ class Step:
         )
 
     def _residuals(self) -> Residuals | None:
-        rows, share = self.sums.residuals, float(self.stand.share)
-        if share <= 0 or len(rows) < 2:
+        sample, worst, share = self.sums.residuals, self.sums.worst, float(self.stand.share)
+        if share <= 0 or len(sample) < 2:
             return None
-        edge = noise_edge(1.0, len(rows), rows.shape[1], 0)
-        return Residuals(rows=rows.astype(np.float64), fraction=share, edge=edge)
+        real, alone = np.isfinite(worst.misfit), ~np.isin(self.sums.row, worst.row)
+        more = real & ~np.isin(worst.row, self.sums.row)
+        many = (float(self.now.rows) - real.sum()) / max(alone.sum(), 1)
+        return Residuals(
+            rows=np.concatenate([sample, worst.residuals[more]]).astype(np.float64),
+            weights=np.append(np.where(alone, many, 1.0), np.ones(more.sum())),
+            sampled=len(sample),
+            edge=noise_edge(1.0, len(sample), sample.shape[1], 0),
+        )
 
 
 @dataclass(frozen=True)
@@ -245,5 +252,15 @@ def fresh_after(step: Step, made: GaussianModelParams) -> int:
 
 def sample_share(step: Step) -> float:
     """Share of the rows whose residuals are worth asking for."""
-    rows, columns = float(step.now.rows), len(step.params.total)
-    return min(1.0, min(SAMPLE_ROWS, SAMPLE_CELLS / max(columns, 1)) / max(rows, 1.0))
+    rows, size = max(float(step.now.rows), 1.0), sample_size(len(step.params.total))
+    return 1.0 if size >= rows else size / 2 / rows
+
+
+def sample_size(columns: int) -> float:
+    """Most rows of a sample of residuals."""
+    return min(SAMPLE_ROWS, SAMPLE_CELLS / max(columns, 1))
+
+
+def worst_rows(share: float, columns: int) -> int:
+    """Rows of the other half, those that are explained worst; none where all rows are in the sample."""
+    return 0 if share >= 1 else int(sample_size(columns) / 2)

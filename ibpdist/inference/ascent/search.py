@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Named, replace
+from ibpdist.base.structs import Named, replace, top
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import NOTHING, Info, Known, Nothing, RowInference
-from ibpdist.inference.ascent.move_schedule import MoveSchedule, Step
-from ibpdist.inference.ascent.params import GaussianModelParams
+from ibpdist.inference.ascent.move_schedule import MoveSchedule, Step, worst_rows
+from ibpdist.inference.ascent.params import GaussianModelParams, GaussianModelSums
 from ibpdist.inference.ascent.search_progress import (
     Order,
     SearchParams,
     SearchState,
     SearchSums,
+    WorstRows,
     initial,
     kept_of,
 )
@@ -65,8 +67,7 @@ class Search:
         if order is Order.RENEW:
             now = renewed(self.fit, chunk, now, params.now, draws)
         now, sums = self.fit.local(chunk, now, params.now, draws)
-        residuals = self._residuals(chunk, now, params, draws)
-        return SearchState(now, kept), SearchSums(sums, residuals)
+        return SearchState(now, kept), self._with_residuals(sums, chunk, now, params, draws)
 
     def update(self, params: SearchParams, sums: SearchSums, draws: Draws) -> tuple[SearchParams, Info]:
         now, info = self.fit.update(params.now, sums.model, draws)
@@ -105,12 +106,40 @@ class Search:
     def _initial(self, now: GaussianModelParams, survey: Survey) -> SearchParams:
         return SearchParams(now, NOTHING, initial(int(np.max(now.ids, initial=-1)) + 1), survey.total)
 
-    def _residuals(self, chunk: Chunk, state: RowState, params: SearchParams, draws: Draws) -> Any:
-        """Some rows less what the features explain, zero where a cell is missing."""
-        share = float(params.stand.share)
+    def _with_residuals(
+        self, sums: GaussianModelSums, chunk: Chunk, state: RowState, params: SearchParams, draws: Draws
+    ) -> SearchSums:
+        """The sums, and where they are asked for residuals of a sample and of the worst-explained rows."""
+        share, columns = float(params.stand.share), chunk.x.shape[1]
         if share <= 0:
-            return np.zeros((0, chunk.x.shape[1]), chunk.x.dtype)
+            nothing = np.zeros((0, columns), chunk.x.dtype)
+            none = np.zeros(0, np.intp)
+            return SearchSums(sums, WorstRows(none, np.zeros(0), nothing), none, nothing)
         taken = np.flatnonzero(draws.uniform("residuals", chunk.start, chunk.rows, 1)[0] < share)
+        sample = self._residuals(chunk, state, params, taken)
+        worst = self._worst(chunk, state, params, worst_rows(share, columns))
+        return SearchSums(sums, worst, chunk.start + taken, sample)
+
+    def _worst(self, chunk: Chunk, state: RowState, params: SearchParams, most: int) -> WorstRows:
+        """The worst-explained rows of a chunk."""
+        if not most:
+            return WorstRows(
+                np.zeros(0, np.intp), np.zeros(0), np.zeros((0, chunk.x.shape[1]), chunk.x.dtype)
+            )
+        left = self._residuals(chunk, state, params, np.arange(chunk.rows))
+        precision = 1 / params.now.observation.noise
+        seen = chunk.x.shape[1] if chunk.observed is None else chunk.observed.sum(axis=1)
+        misfit = np.einsum("nd,nd,d->n", left, left, precision) - seen
+        found = top(misfit, most)
+        short = most - len(found)
+        return WorstRows(
+            row=np.pad(chunk.start + found, (0, short), constant_values=-1),
+            misfit=np.pad(misfit[found], (0, short), constant_values=-np.inf),
+            residuals=np.pad(left[found], ((0, short), (0, 0))),
+        )
+
+    def _residuals(self, chunk: Chunk, state: RowState, params: SearchParams, taken: NDArray[np.intp]) -> Any:
+        """Some rows less what the features explain, zero where a cell is missing."""
         y = self.fit.model.weights.combine(state.z[:, taken], state.w[:, taken])
         left = chunk.x[taken] - (y.T @ params.now.observation.mean).astype(chunk.x.dtype)
         return left if chunk.observed is None else np.where(chunk.observed[taken], left, 0)

@@ -88,10 +88,24 @@ class SearchState:
 
 
 @struct
+class WorstRows:
+    """Residuals of the rows that are explained worst: number of the row, its squared residual in units of
+    the noise less its observed cells, worst first, of equal rows the earlier. Where there are fewer rows
+    than are kept the rest is filled up with a misfit of -inf."""
+
+    row: Array = dims("kept", reduce="top", along="kept", by="misfit")
+    misfit: Array = dims("kept", reduce="top", along="kept", by="misfit")
+    residuals: Array = dims("kept column", reduce="top", along="kept", by="misfit")
+
+
+@struct
 class SearchSums:
-    """Sums of the model, and what is left of some rows where it was asked for."""
+    """Sums of the model, and what is left of some rows where it was asked for: of a uniform sample with
+    the numbers of its rows, and of the rows that are explained worst."""
 
     model: GaussianModelSums
+    worst: WorstRows
+    row: Array = dims("sampled", reduce="concat", along="sampled")
     residuals: Array = dims("sampled column", reduce="concat", along="sampled")
 
 

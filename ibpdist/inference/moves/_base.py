@@ -25,15 +25,24 @@ LEAST_GAIN = 1e-3
 
 @dataclass(frozen=True)
 class Residuals:
-    """A sample of rows x - E[y] E[A] (row, column), zero in missing cells.
+    """Rows x - E[y] E[A] (row, column), zero in missing cells: first a uniform sample of `sampled` rows,
+    then those of the worst-explained rows that are not in it.
 
-    `fraction` is their share of all rows. Without an eigenvalue of their covariance, in units of
-    the noise, above `edge` there is nothing left to find.
+    `weights` (row) says for how many rows of the data each stands: a worst-explained one for itself, any
+    other for those that were not drawn too. Without an eigenvalue of the covariance of the sample, in
+    units of the noise, above `edge` nothing is left that is frequent enough to be found in it.
     """
 
     rows: Float
-    fraction: float
+    weights: Float
+    sampled: int
     edge: float = 0.0
+
+    @property
+    def worst(self) -> NDArray[np.bool_]:
+        """(row) whether it is one of the worst-explained rows; none is where every row is in the sample."""
+        found: NDArray[np.bool_] = self.weights < self.weights.max(initial=1.0)
+        return found
 
 
 @dataclass(frozen=True)

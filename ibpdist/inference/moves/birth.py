@@ -2,7 +2,8 @@
 
 A feature that is missing shows in the residuals as two clouds of rows, a mean apart. Candidates
 begin at single residual rows far from zero and at the best splits of the leading residual
-directions; a few rounds set the mean of the members and the members given the mean. What a
+directions; a few rounds set the mean of the members and the members given the mean. Frequent ones
+show in a uniform sample of rows, rare ones among the rows that are explained worst. What a
 candidate promises is the gain of its normal factor less the price of its pattern,
 
     q / 2 - 1/2 sum_d log(1 + m / c_d) - N H(m / N),   q = sum_d |sum of members|_d^2 / (m + c_d),
@@ -63,17 +64,19 @@ def newborn(
     residuals: Residuals, params: GaussianParams, most: int, rng: np.random.Generator
 ) -> Newborn | None:
     """The most promising features, no two of them alike; None where nothing promises a gain."""
-    white = residuals.rows / np.sqrt(params.noise)
-    directions, largest = leading(white, rng)
-    if not largest > residuals.edge:
-        return None
+    white, weights = residuals.rows / np.sqrt(params.noise), residuals.weights
     ridge = params.noise / np.median(params.scale)
-    members = refined(white, np.concatenate([near_rows(white, rng), splits(white, directions)]), ridge)
-    promised = gains(white, members, ridge, residuals.fraction)
+    members = among_worst(white, residuals, ridge)
+    directions, largest = leading(white[: residuals.sampled], rng)
+    if largest > residuals.edge:
+        frequent = np.concatenate([near_rows(white, rng), splits(white, directions)])
+        members = np.concatenate([refined(white, frequent, weights, ridge), members])
+    promised = gains(white, members, weights, ridge)
     taken = chosen(members, promised, most)
     if not taken:
         return None
-    return Newborn(means(white, members[taken], ridge) * np.sqrt(params.noise), members[taken].mean(axis=1))
+    shares = members[taken] @ weights / weights.sum()
+    return Newborn(means(white, members[taken], ridge) * np.sqrt(params.noise), shares)
 
 
 def leading(white: Float, rng: np.random.Generator) -> tuple[Float, float]:
@@ -103,20 +106,35 @@ def near_rows(white: Float, rng: np.random.Generator) -> Members:
     return near
 
 
+def among_worst(white: Float, residuals: Residuals, ridge: Float) -> Members:
+    """(candidate, row) sets of worst-explained rows, begun at each of them and the most promising refined.
+
+    Of rows that were drawn none is a member: what is promised would be multiplied by their weights, and of
+    those that stand for many others some are like any direction.
+    """
+    weights, worst = residuals.weights, residuals.worst
+    excess = (white[worst] ** 2).sum(axis=1) - white.shape[1]
+    near = (white[worst] @ white.T > 0.5 * np.maximum(excess, 0.0)[:, None]) & worst
+    begun = chosen(near, gains(white, near, weights, ridge), ROWS, least=-np.inf)
+    return refined(white, near[begun], weights, ridge, among=worst)
+
+
 def splits(white: Float, directions: Float) -> Members:
     """(candidate, row) both sides of the best split along each direction."""
     high = split(directions @ white.T)[0]
     return np.concatenate([high, ~high])
 
 
-def refined(white: Float, members: Members, ridge: Float) -> Members:
+def refined(
+    white: Float, members: Members, weights: Float, ridge: Float, among: Members | bool = True
+) -> Members:
     """A few rounds of the mean of the members and the members given the mean, with prior log odds."""
-    rows = len(white)
+    rows = weights.sum()
     for _ in range(ROUNDS):
-        mean, count = means(white, members, ridge), members.sum(axis=1)
+        mean, count = means(white, members, ridge), members @ weights
         odds = np.log((count + 0.5) / (rows - count + 0.5))
         middle = 0.5 * (mean**2).sum(axis=1) - odds
-        members = mean @ white.T > middle[:, None]
+        members = (mean @ white.T > middle[:, None]) & among
     return members
 
 
@@ -127,27 +145,29 @@ def means(white: Float, members: Members, ridge: Float) -> Float:
     return found
 
 
-def gains(white: Float, members: Members, ridge: Float, fraction: float) -> Float:
-    """(candidate) what each promises for all rows, of which these are a `fraction`."""
-    on, rows = members.astype(np.float64), len(white) / fraction
-    some = on.sum(axis=1)
-    count = some / fraction
+def gains(white: Float, members: Members, weights: Float, ridge: Float) -> Float:
+    """(candidate) what each promises for all rows, of which these stand for `weights` each.
+
+    Exact where all members stand for themselves.
+    """
+    on, rows = members * weights, weights.sum()
+    count, drawn = on.sum(axis=1), members @ np.where(weights > 1, weights, 0.0)
+    # Noise in the sum has the sum of the squares of the weights for its variance, in all rows their number.
+    surplus = members @ (weights * (weights - 1))
     total = (on @ white) ** 2
-    if fraction < 1:
-        # Signal grows with the square of the number of rows, noise with the number.
-        total = np.maximum(total - some[:, None], 0.0) / fraction**2 + count[:, None]
+    total = np.maximum(total - surplus[:, None], drawn[:, None])
     fit = total / (count[:, None] + ridge) - np.log1p(count[:, None] / ridge)
     found: Float = 0.5 * fit.sum(axis=1) - rows * pattern_cost(count / rows)
-    return np.where(some >= FEWEST, found, -np.inf)
+    return np.where(members.sum(axis=1) >= FEWEST, found, -np.inf)
 
 
-def chosen(members: Members, promised: Float, most: int) -> list[int]:
-    """Candidates of positive gain, best first, none too much like one before."""
+def chosen(members: Members, promised: Float, most: int, least: float = 0.0) -> list[int]:
+    """Candidates that promise more than `least`, best first, none too much like one before."""
     on = members - members.mean(axis=1, keepdims=True)
     size = np.sqrt((on**2).sum(axis=1))
     taken: list[int] = []
     for at in np.argsort(-promised, kind="stable"):
-        if not promised[at] > 0 or len(taken) == most:
+        if not promised[at] > least or len(taken) == most:
             break
         if size[at] == 0:
             continue

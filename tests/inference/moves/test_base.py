@@ -85,7 +85,7 @@ def test_odd_data_are_no_trouble(move, what, prior):
 def test_odd_residuals_are_no_trouble(what):
     rows = 1 if what == "one row" else 20
     s = small().situation
-    left = Residuals(np.full((rows, 6), 0.0 if what == "zeros" else 1.0), 1.0)
+    left = Residuals(np.full((rows, 6), 0.0 if what == "zeros" else 1.0), np.ones(rows), rows)
     found = birth.propose(replace(s, residuals=left), np.random.default_rng(0))
     assert found is None or np.isfinite(found.params.observation.mean).all()
 

@@ -29,7 +29,7 @@ def residuals(fit, rows=None, edge=None):
         left = np.where(fit.chunk.observed, left, 0.0)
     left = left[:rows]
     edge = noise_edge(1.0, *left.shape, 0) if edge is None else edge
-    return Residuals(left, len(left) / len(x), edge)
+    return Residuals(left, np.full(len(left), len(x) / len(left)), len(left), edge)
 
 
 def lacking(seed=0, missing="complete", lost=1, constant=False, **settings):
@@ -74,7 +74,8 @@ def test_two_missing_features_are_found_one_after_the_other():
     state, params = fit.state, fit.situation.params
     s = fit.situation
     for step in range(2):
-        left = Residuals(fit.chunk.x - state.z.T @ params.observation.mean, 1.0, 0.0)
+        x = fit.chunk.x
+        left = Residuals(x - state.z.T @ params.observation.mean, np.ones(len(x)), len(x))
         now = replace(s, params=params, residuals=left, next_id=3 + step)
         found = birth.propose(now, rng())
         state, _, params, _ = run(fit.alg, found.params, state, fit.chunk, 30)
@@ -130,7 +131,7 @@ def test_the_promise_is_the_gain_of_the_normal_factor_less_the_pattern():
         wanted += normal.logpdf(part, np.zeros(8), np.eye(8) + np.ones((8, 8)) / ridge[d])
         wanted -= normal.logpdf(part, np.zeros(8), np.eye(8))
     wanted += 8 * np.log(8 / 30) + 22 * np.log(22 / 30)
-    assert birth.gains(white, on, ridge, 1.0)[0] == pytest.approx(wanted, rel=1e-10)
+    assert birth.gains(white, on, np.ones(30), ridge)[0] == pytest.approx(wanted, rel=1e-10)
 
 
 def test_the_promise_of_a_sample_is_that_of_all_rows_on_average():
@@ -138,7 +139,8 @@ def test_the_promise_of_a_sample_is_that_of_all_rows_on_average():
         r = rng(seed)
         on = np.zeros((1, rows), bool)
         on[0, : rows // 4] = True
-        return birth.gains(r.normal(size=(rows, 20)) + 0.3 * on.T, on, np.ones(20), fraction)[0]
+        white, weights = r.normal(size=(rows, 20)) + 0.3 * on.T, np.full(rows, 1 / fraction)
+        return birth.gains(white, on, weights, np.ones(20))[0]
 
     whole = np.mean([promise(4000, 1.0, seed) for seed in range(20)])
     sample = np.array([promise(400, 0.1, seed) for seed in range(200)])
@@ -168,7 +170,7 @@ def test_a_candidate_needs_members():
     white = rng().normal(size=(20, 4))
     members = np.zeros((3, 20), bool)
     members[1, 0] = members[2, :2] = True
-    gains = birth.gains(white, members, np.ones(4), 1.0)
+    gains = birth.gains(white, members, np.ones(20), np.ones(4))
     assert np.isinf(gains[:2]).all()
     assert np.isfinite(gains[2])
 
@@ -212,3 +214,88 @@ def test_the_same_generator_gives_the_same_birth():
     s = replace(fit.situation, residuals=residuals(fit))
     one, two = birth.propose(s, rng(5)), birth.propose(s, rng(5))
     np.testing.assert_array_equal(one.params.observation.mean, two.params.observation.mean)
+
+
+# --- the rows that are explained worst ---
+
+
+def rare(users=6, rows=3000, drawn=300, worst=200, seed=0):
+    """A fit of three features without a fourth that some of many rows have, a sample of its residuals with
+    the worst rows, the users, and all residuals. Nothing frequent is missing: the edge is infinite."""
+    r = rng(seed)
+    x, z, _ = planted(seed, rows, columns=40, prevalence=(0.3, 0.2, 0.4))
+    fit = settled(Case(prior="sticks"), x, z, sweep=False)
+    on, others = np.split(r.permutation(rows), [users])
+    left = x - z @ fit.situation.params.observation.mean
+    left[on] += 1.5 * r.normal(size=40)
+    order = np.argsort(-(left**2).sum(axis=1), kind="stable")[:worst]
+    sample = np.sort(np.append(on[:1], others[: drawn - len(on[:1])]))
+    alone = ~np.isin(sample, order)
+    weights = np.where(alone, (rows - worst) / alone.sum(), 1.0)
+    more = order[~np.isin(order, sample)]
+    found = Residuals(
+        np.concatenate([left[sample], left[more]]),
+        np.append(weights, np.ones(len(more))),
+        drawn,
+        np.inf,
+    )
+    return fit, found, on, left
+
+
+def test_worst_rows_stand_for_themselves():
+    _, found, _, _ = rare()
+    assert found.worst.sum() == 200
+    assert found.worst[300:].all()
+    assert (found.weights[~found.worst] > 9).all()
+    assert found.weights.sum() == pytest.approx(3000)
+    assert not Residuals(np.zeros((5, 2)), np.ones(5), 5).worst.any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_feature_of_six_rows_of_thousands_is_born(seed):
+    """Of which the sample has one."""
+    fit, found, on, _ = rare(seed=seed)
+    made = birth.newborn(found, fit.situation.params.observation, 1, rng())
+    assert made.prevalence == pytest.approx([len(on) / 3000])
+
+
+def test_what_is_promised_among_the_worst_is_exact():
+    """Equal to what all rows promise, where rows that are no members have no part in it."""
+    fit, found, on, left = rare()
+    noise = fit.situation.params.observation.noise
+    ridge = noise / np.median(fit.situation.params.observation.scale)
+    white = found.rows / np.sqrt(noise)
+    members = birth.among_worst(white, found, ridge)
+    assert not members[:, ~found.worst].any()
+    promised = birth.gains(white, members, found.weights, ridge)
+    best = members[np.argmax(promised)]
+    assert best.sum() == len(on)
+    users = np.zeros((1, 3000), bool)
+    users[0, on] = True
+    of_all = birth.gains(left / np.sqrt(noise), users, np.ones(3000), ridge)[0]
+    assert promised.max() == pytest.approx(of_all, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_gives_no_birth_among_the_worst(seed):
+    """Rows chosen because their noise is large promise nothing."""
+    fit, found, _, _ = rare(users=0, seed=seed)
+    assert birth.newborn(found, fit.situation.params.observation, 9, rng()) is None
+
+
+def test_a_sum_of_drawn_and_worst_rows_is_that_of_all_rows_on_average():
+    """Members among the worst count once, drawn ones as often as their weights say."""
+
+    def promise(fraction, seed):
+        r = rng(seed)
+        drawn = round(2000 * fraction)
+        white = r.normal(size=(100 + drawn, 20))
+        on = np.zeros((1, 100 + drawn), bool)
+        on[0, :50] = True
+        on[0, 100 : 100 + drawn // 4] = True
+        weights = np.append(np.ones(100), np.full(drawn, 1 / fraction))
+        return birth.gains(white + 0.4 * on.T, on, weights, np.ones(20))[0]
+
+    whole = np.mean([promise(1.0, seed) for seed in range(20)])
+    sample = np.array([promise(0.1, seed) for seed in range(200)])
+    assert abs(sample.mean() - whole) < 4 * sample.std() / np.sqrt(200)
