@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.store import Dataset
@@ -85,6 +86,12 @@ def center_of(source: Source) -> Vector | None:
         return None
     mean = np.where(table["count"] > 0, table["mean"], 0.0)
     return mean if done.scale is None else mean * done.scale
+
+
+def far_behind(source: Source, center: Vector) -> NDArray[np.bool_]:
+    """(column) which columns of stored data are far from zero when this is taken off them."""
+    table = summarised(_whole(source))
+    return far({**table, "mean": table["mean"] - rescaled(center, ingested(source))})
 
 
 def summarised(source: Source) -> Mapping[str, Vector]:

@@ -18,7 +18,7 @@ import xarray as xr
 
 from ibpdist.base.errors import InputError
 from ibpdist.data._base import Chunk, Labels, Source
-from ibpdist.data.centring import Centred, done_to, rescaled
+from ibpdist.data.centring import Centred, done_to, far_behind, rescaled, with_center
 from ibpdist.data.transform import Transform, Vector
 
 ATTRIBUTE = GROUP = "transform"
@@ -85,6 +85,17 @@ def recorded(result: xr.DataTree) -> Transform | None:
 def centred_by_fit(result: xr.DataTree) -> bool:
     """Whether a fit took off the means of columns that were not centred when its data were stored."""
     return bool(result.attrs.get(BY_FIT, False))
+
+
+def centred_alike(result: xr.DataTree, source: Source) -> Source:
+    """The data of a fit that begins with the features of a result: where it centres them, by what was taken
+    off the data of the result, unless that leaves them far from zero."""
+    theirs = recorded(result)
+    if not isinstance(source, Centred) or theirs is None or theirs.center is None:
+        return source
+    alike = _same(replace(theirs, center=None), replace(source.done, center=None))
+    served = alike and len(theirs.center) == source.columns and not far_behind(source, theirs.center).any()
+    return with_center(source, theirs.center) if served else source
 
 
 def in_units_of(result: xr.DataTree, source: Source, name: str | None) -> Source:

@@ -115,6 +115,7 @@ def fit(
     source = as_source(data)
     job = job_of(spec, source)
     first = None if start is None else start_from.parameters(start, job)
+    job = job if start is None else start_from.centred_alike(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
     place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):
