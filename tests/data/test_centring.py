@@ -126,7 +126,7 @@ def test_scaled_values_are_centred_in_their_own_units(tmp_path):
     made = centred(data)
     np.testing.assert_allclose(made.read(0).x, (x - x.mean(0)) / x.std(0), atol=1e-6)
     np.testing.assert_allclose(done_to(held(made, 0.3)).apply(x), (x - x.mean(0)) / x.std(0), atol=1e-6)
-    assert done_to(data) == transform_of(data) or not made.done.log1p
+    assert done_to(data).center is transform_of(data).center is None
     np.testing.assert_allclose(made.done.undo(made.read(0).x), x, rtol=1e-9)
 
 

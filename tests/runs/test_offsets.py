@@ -1,4 +1,4 @@
-"""Data behind an offset that single precision cannot hold: the fit is that of the same stored values centred."""
+"""Data behind an offset that single precision cannot hold: a fit is that of the stored values centred."""
 
 import json
 import warnings
@@ -8,12 +8,16 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
+from ibpdist.base.errors import InputError
 from ibpdist.campaigns.verify import verify
+from ibpdist.catalog.spec import FitSpec
+from ibpdist.data.centring import Centred
 from ibpdist.engine import provenance
 from ibpdist.evaluate.recovery import compare
 from ibpdist.report.summary import summary
 from ibpdist.runs import result as results
 from ibpdist.runs.directory import identity
+from ibpdist.runs.job import job_begun, job_of
 from ibpdist.runs.loop import Saver
 from tests.support.matrices import stored
 
@@ -58,8 +62,7 @@ def alike(one, other, atol=1e-4):
     np.testing.assert_allclose(one.attrs["objective"], other.attrs["objective"], rtol=1e-5)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.1])
-@pytest.mark.parametrize("offset", [1e3, 1e6])
+@pytest.mark.parametrize(("offset", "missing"), [(1e3, 0.1), (1e6, 0.0)])
 @pytest.mark.parametrize("system", VARIATIONAL)
 def test_a_fit_is_that_of_the_same_stored_values_centred(system, offset, missing):
     x, _ = planted(offset, system=system, missing=missing)
@@ -85,7 +88,8 @@ def test_and_with_settings_of_their_own(setting):
 def test_planted_features_are_found_behind_an_offset(offset, dtype):
     x, features = planted(offset, dtype=dtype)
     found = fit(x)["params"]
-    assert int(compare(found["mean"].values[found["active"].values], features).recovered) == FEATURES
+    mean = found["mean"].values[found["active"].values]
+    assert int(compare(mean, features, free=True).recovered) == FEATURES, "or their complements"
 
 
 def test_factors_are_not_lost_behind_an_offset():
@@ -102,13 +106,9 @@ def test_factors_are_not_lost_behind_an_offset():
 def test_the_bits_do_not_depend_on_where_the_data_are(tmp_path):
     x, _ = planted(1e6, missing=0.05)
     first = fit(x)
-    data = stored(tmp_path / "a.zarr", x)
-    for other in (
-        fit(data.path),
-        fit(data),
-        fit(x, run=tmp_path / "run"),
-        fit(data.path, run=tmp_path / "r"),
-    ):
+    ibp.ingest(x, tmp_path / "a.zarr")
+    data = ibp.open_dataset(tmp_path / "a.zarr")
+    for other in (fit(data), fit(x, run=tmp_path / "run"), fit(data.path, run=tmp_path / "r")):
         for name in ("mean", "noise", "prevalence"):
             np.testing.assert_array_equal(first["params"][name], other["params"][name])
         np.testing.assert_array_equal(first["transform"]["center"], other["transform"]["center"])
@@ -150,8 +150,8 @@ def test_new_rows_have_the_same_means_taken_off(tmp_path, form):
 @pytest.mark.parametrize("holdout", [0.25, "rows:share=0.2"])
 def test_held_out_cells_are_scored_in_the_units_of_the_fit(tmp_path, holdout):
     x, _ = planted(1e6)
-    data = stored(tmp_path / "a.zarr", x)
-    found = fit(data.path, run=tmp_path / "run", holdout=holdout)
+    ibp.ingest(x, tmp_path / "a.zarr")
+    found = fit(tmp_path / "a.zarr", run=tmp_path / "run", holdout=holdout)
     again = fit(x, holdout=holdout)
     np.testing.assert_array_equal(found["params"]["mean"], again["params"]["mean"])
     plain = (x.astype(float) - found["transform"]["center"].values).astype(np.float32)
@@ -165,13 +165,13 @@ def test_data_that_were_scaled_when_they_were_stored_and_lie_far_from_zero(tmp_p
     old, new = old * 3, new * 3
     ibp.ingest(old, tmp_path / "a.zarr", scale=True)
     found = fit(tmp_path / "a.zarr", run=tmp_path / "run")
-    z = found["rows"]["z"].values
-    np.testing.assert_allclose(ibp.transform(found, tmp_path / "a.zarr")["z"], z, atol=1e-2)
-    np.testing.assert_allclose(ibp.transform(found, old)["z"], z, atol=1e-2)
+    own = ibp.transform(found, tmp_path / "a.zarr")["z"].values
+    assert np.abs(own - found["rows"]["z"].values).mean() < 1e-2
+    np.testing.assert_allclose(ibp.transform(found, old)["z"], own, atol=1e-3)
     np.testing.assert_allclose(found["transform"]["center"], old.mean(0), rtol=1e-9)
     ibp.ingest(new, tmp_path / "b.zarr", center=True)
     with pytest.raises(
-        ibp.InputError if hasattr(ibp, "InputError") else Exception, match="with --scale: ingest"
+        InputError, match="with --center, the data of the fit with --scale: ingest it without"
     ):
         ibp.transform(found, tmp_path / "b.zarr")
 
@@ -203,12 +203,8 @@ def test_a_fit_that_was_interrupted_goes_on_with_the_same_means(tmp_path, monkey
 
 def test_a_run_that_began_with_its_values_as_they_are_goes_on_so(tmp_path):
     """Runs of versions that did not centre say nothing of a center."""
-    from ibpdist.catalog.spec import FitSpec
-    from ibpdist.data.centring import Centred
-    from ibpdist.runs.job import job_begun, job_of
-
     path = str(stored(tmp_path / "a.zarr", planted(1e3)[0]).path)
-    spec = FitSpec.make(data=path, system="lg-vi-infinite", truncation=4)
+    spec = FitSpec.make(data=path, system="lg-vi-infinite", truncation=4, seed=0)
     assert isinstance(job_of(spec).source, Centred)
     assert not isinstance(job_begun(spec, {}).source, Centred)
 
