@@ -117,20 +117,21 @@ def as_source(thing: Any, *, judged: bool = True) -> Source:
     made: Source = thing if by_hand else _opened(thing)
     # A process that works for another one opens the same data again and has nothing new to say.
     if multiprocessing.parent_process() is None:
-        fresh = isinstance(made, ArrayData) and not by_hand
-        for note in _of_array(made, judged) if fresh else _of_source(made) if judged else []:
+        for note in _of_source(made, judged) if by_hand else _of_opened(made, judged):
             warnings.warn(note, stacklevel=3)
     return made
 
 
-def _of_array(made: ArrayData, judged: bool) -> list[str]:
-    """What to say of an array that was opened."""
+def _of_opened(made: Source, judged: bool) -> list[str]:
+    """What to say of data that were opened."""
+    if not isinstance(made, ArrayData):
+        return _of_source(made, judged)
     return [*made.notes, *(made.oddities if judged else [])]
 
 
-def _of_source(made: Any) -> list[str]:
-    """What to say of data that were judged before: only what a fit does about them."""
-    if not hasattr(made, "column_summary"):
+def _of_source(made: Any, judged: bool) -> list[str]:
+    """What to say of data that were judged when they were made: only what a fit does about them."""
+    if not judged or not hasattr(made, "column_summary"):
         return []
     held = made.column_coords().get("column")
     name = getattr(made, "path", Path("array")).name

@@ -12,7 +12,9 @@ from ibpdist.data.summary import ColumnSummary, far
 
 _SHOWN = 5
 _RANGE = 1e8
-_FAR = "far from zero compared with its spread (fits see all columns centred, as ingest --center stores them)"
+_FAR = (
+    "far from zero compared with its spread (consider ingest --center): a fit takes the mean off every column"
+)
 
 
 def warnings_of(summary: ColumnSummary, names: Sequence[object] | None, dtype: np.dtype[Any]) -> list[str]:

@@ -242,3 +242,16 @@ def test_nearer_than_that_a_fit_is_sane_as_it_is(system, offset):
     found, exact = fit(x, system), fit(x.astype(np.float64), system)
     assert "transform" not in found.children
     np.testing.assert_allclose(found["params"]["noise"], exact["params"]["noise"], rtol=5e-3)
+
+
+@pytest.mark.slow
+def test_workers_have_the_same_bits(tmp_path):
+    ibp.ingest(planted(1e6, missing=0.05)[0], tmp_path / "a.zarr", chunk_rows=64)
+    for holdout in (None, 0.2):
+        found = [
+            fit(tmp_path / "a.zarr", run=tmp_path / f"{holdout}-{workers}", holdout=holdout, **place)
+            for workers, place in ((0, {}), (2, {"serial": None, "workers": 2}))
+        ]
+        for name in ("mean", "noise", "prevalence"):
+            np.testing.assert_array_equal(found[0]["params"][name], found[1]["params"][name])
+        np.testing.assert_array_equal(found[0]["rows"]["z"], found[1]["rows"]["z"])
