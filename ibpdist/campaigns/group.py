@@ -30,7 +30,7 @@ from ibpdist.inference.stopping import AnySnapshot, Snapshot, StopCode, StopRule
 from ibpdist.runs import result
 from ibpdist.runs.bench import refuse_changed
 from ibpdist.runs.directory import RunDirectory, identity, is_run
-from ibpdist.runs.job import Job, job_of, job_on
+from ibpdist.runs.job import Job, as_begun, job_begun, job_of, job_on
 from ibpdist.runs.loop import Ended, to_end
 from ibpdist.storage import events, records
 
@@ -68,6 +68,10 @@ class Group:
     def rules(self) -> list[StopRule]:
         return [AllEnded()]
 
+    def begun(self, facts: Mapping[str, Any]) -> Group:
+        """The same with the data centred as the facts of its run say."""
+        return group_of([job.spec for job in self.jobs], as_begun(self.source, facts))
+
 
 def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
     """The fits of these specs; the data, as fits see them, are opened unless they are given."""
@@ -77,7 +81,8 @@ def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
 
 def open_bench(run: str, cache: int, spill: str) -> AnyWorkbench:
     """The workbench of a group, from its directory alone."""
-    group = group_of(GroupSpec.read(Path(run) / "spec.yaml").fits)
+    specs = GroupSpec.read(Path(run) / "spec.yaml").fits
+    group = group_of(specs, job_begun(specs[0], identity(Path(run))).source)
     refuse_changed(Path(run), group.jobs[0].spec.data, group.source)
     memo: Memo[Any] = InFiles(Path(spill)) if spill else InMemory()
     return Workbench(group.algorithm, group.source, RunHistory(Path(run)), 0, cache=cache, memo=memo)

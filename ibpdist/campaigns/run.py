@@ -42,7 +42,6 @@ from ibpdist.campaigns.timing import Timing
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.output_path import refuse_place
-from ibpdist.data.splits import held
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
@@ -52,7 +51,7 @@ from ibpdist.engine.serial import Serial
 from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.fit import advance
-from ibpdist.runs.job import job_on
+from ibpdist.runs.job import as_begun, job_on, seen_by_fits
 from ibpdist.storage import records
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ class CampaignRunner:
         """The data as a fit sees them."""
         recipe = fit.spec.holdout
         if recipe not in self.views:
-            self.views[recipe] = held(self.source, recipe) if recipe else self.source
+            self.views[recipe] = seen_by_fits(self.source, recipe)
         return self.views[recipe]
 
     def _is_made(self, fit: Fit) -> bool:
@@ -252,11 +251,12 @@ class CampaignRunner:
         self.told.rest(fits)
         source = self.seen(fits[0])
         try:
-            job = groups.group_of([fit.spec for fit in fits], source)
+            group = groups.group_of([fit.spec for fit in fits], source)
             memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
         except UsageError as error:
             return error
         with _going_on(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
+            job = group.begun(run.identity)
             run.events.add("memory", plan=str(memory))
             with _engine(run, cluster, memory, source.chunks) as engine:
                 try:
@@ -273,8 +273,9 @@ class CampaignRunner:
         """The same of a sampler: its chains advance together, in a run that is that of the fit already."""
         self.told.rest(fits)
         (fit,) = fits
-        job = job_on(fit.spec, self.seen(fit))
-        with _going_on(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
+        source = self.seen(fit)
+        with _going_on(self.directory.path), _run_of(self.directory.path, fit, source) as run:
+            job = job_on(fit.spec, as_begun(source, run.identity))
             try:
                 advance(run, job, self.share, cluster, progress=partial(self.told.step, fits))
             except (ClusterLost, StorageError):

@@ -26,7 +26,7 @@ from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
 from ibpdist.inference.batch import terms_of
 from ibpdist.runs.fit import PLANNED
-from ibpdist.runs.job import SamplerJob, features_for, job_on
+from ibpdist.runs.job import SamplerJob, features_for, job_on, seen_by_fits
 
 PLAIN = {"start": "random", "moves": False}
 """A step like any other, from a start that asks nothing of the data."""
@@ -77,7 +77,7 @@ class Timing:
         x = np.array(chunk.x[:some])
         if chunk.observed is not None:
             x[~chunk.observed[:some]] = np.nan
-        self.rows = as_source(x)
+        self.rows = as_source(x, judged=False)
 
     @property
     def share(self) -> float:
@@ -86,7 +86,7 @@ class Timing:
 
     def seen(self, spec: FitSpec) -> Source:
         """The rows of a trial as a fit sees them: it takes longer where cells are hidden."""
-        return held(self.rows, spec.holdout) if spec.holdout else self.rows
+        return seen_by_fits(self.rows, spec.holdout)
 
     def seconds(self, spec: FitSpec, stored: int) -> float:
         """Of a fit: its start, its steps, writing its result of so many bytes, and its score."""
@@ -190,7 +190,7 @@ class Timing:
         from ibpdist.evaluate.heldout import columns_visible, score
         from ibpdist.predict.predict import predictor
 
-        rows = as_source(self.rows.read(0).x[:most])
+        rows = as_source(self.rows.read(0).x[:most], judged=False)
         mean = Draws(0).normal("estimate", 0, count, rows.columns).T
         named = {"mean": mean, "prevalence": np.full(count, 0.3), "noise": np.ones(rows.columns)}
         named |= {"mean_sd": np.full(mean.shape, sd), "spread": np.ones(rows.columns)}

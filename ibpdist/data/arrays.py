@@ -15,7 +15,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.data import layout
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.check import checked, result_dtype
-from ibpdist.data.column_warnings import warnings_of
+from ibpdist.data.column_warnings import far_warnings, warnings_of
 from ibpdist.data.labels import stored_names
 from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.summary import empty_summary
@@ -35,15 +35,15 @@ class ArrayData:
         self.dtype: np.dtype[Any] = result_dtype(self._table.dtype, dtype)
         self.chunk_rows = layout.checked_chunk_rows(chunk_rows, self.columns, self.dtype)
         self._missing: list[int] = []
-        summary = empty_summary(self.columns)
+        self._summary = empty_summary(self.columns)
         for index in range(self.chunks):
             values = self._values(index)
             self._missing.append(int(np.count_nonzero(np.isnan(values))))
-            summary = summary.add(values)
+            self._summary = self._summary.add(values)
         self.notes = list(self._table.notes)
         """What was assumed about the format."""
         self.oddities = [
-            f"{self._table.name}: {said}" for said in warnings_of(summary, self._names, self.dtype)
+            f"{self._table.name}: {said}" for said in warnings_of(self._summary, self._names, self.dtype)
         ]
         """What is odd about the columns."""
 
@@ -63,6 +63,10 @@ class ArrayData:
     def missing(self) -> int:
         """Number of missing cells."""
         return sum(self._missing)
+
+    def column_summary(self) -> dict[str, NDArray[np.float64]]:
+        """count, mean, sd, min and max of the observed cells of each column."""
+        return self._summary.table()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -107,18 +111,37 @@ def as_source(thing: Any, *, judged: bool = True) -> Source:
     """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array.
 
     Warns of what `ingest` would warn of; of odd columns only when `judged`, for in a few new rows they are
-    nothing odd.
+    nothing odd. Of a store, which was judged when it was made, only of what a fit does about its columns.
     """
-    if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
-        source: Source = thing
-        return source
-    refuse_urls(thing)
-    made = _of_path(Path(thing)) if isinstance(thing, str | Path) else ArrayData(thing)
+    by_hand = hasattr(thing, "read") and hasattr(thing, "fingerprint")
+    made: Source = thing if by_hand else _opened(thing)
     # A process that works for another one opens the same data again and has nothing new to say.
-    if isinstance(made, ArrayData) and multiprocessing.parent_process() is None:
-        for note in [*made.notes, *(made.oddities if judged else [])]:
+    if multiprocessing.parent_process() is None:
+        for note in _of_source(made, judged) if by_hand else _of_opened(made, judged):
             warnings.warn(note, stacklevel=3)
     return made
+
+
+def _of_opened(made: Source, judged: bool) -> list[str]:
+    """What to say of data that were opened."""
+    if not isinstance(made, ArrayData):
+        return _of_source(made, judged)
+    return [*made.notes, *(made.oddities if judged else [])]
+
+
+def _of_source(made: Any, judged: bool) -> list[str]:
+    """What to say of data that were judged when they were made: only what a fit does about them."""
+    if not judged or not hasattr(made, "column_summary"):
+        return []
+    held = made.column_coords().get("column")
+    name = getattr(made, "path", Path("array")).name
+    said = far_warnings(made.column_summary(), None if held is None else list(held))
+    return [f"{name}: {sentence}" for sentence in said]
+
+
+def _opened(thing: Any) -> Source:
+    refuse_urls(thing)
+    return _of_path(Path(thing)) if isinstance(thing, str | Path) else ArrayData(thing)
 
 
 def _of_path(path: Path) -> Source:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data.summary import ColumnSummary
+from ibpdist.data.summary import ColumnSummary, far
 
 _SHOWN = 5
-_OFFSET = 100.0
 _RANGE = 1e8
+_FAR = (
+    "far from zero compared with its spread (consider ingest --center): a fit takes the mean off every column"
+)
 
 
 def warnings_of(summary: ColumnSummary, names: Sequence[object] | None, dtype: np.dtype[Any]) -> list[str]:
@@ -24,20 +26,23 @@ def warnings_of(summary: ColumnSummary, names: Sequence[object] | None, dtype: n
     constant = (table["count"] > 1) & (low == high) & ~zero
     size = np.fmax(np.abs(low), np.abs(high))
     small = seen & ~zero & (size < np.sqrt(np.finfo(dtype).tiny))
-    plain = (table["count"] > 1) & ~constant & ~zero & ~small
-    with np.errstate(invalid="ignore"):
-        offset = plain & (np.abs(table["mean"]) > _OFFSET * table["sd"])
     typical = float(np.median(size[seen])) if seen.any() else 0.0
     large = seen & (size > _RANGE * typical) if typical > 0 else np.zeros_like(seen)
     found = [
         (~seen, "never observed"),
         (zero, "all zero"),
         (constant, "constant"),
-        (offset, "far from zero compared with its spread (consider ingest --center)"),
+        (far(table), _FAR),
         (large, "more than 1e8 times larger than the median column (consider ingest --scale)"),
         (small, f"so small that squares vanish in {dtype} (rescale the data)"),
     ]
     return [_sentence(which, what, names) for which, what in found if which.any()]
+
+
+def far_warnings(table: Mapping[str, NDArray[np.float64]], names: Sequence[object] | None) -> list[str]:
+    """The sentence about columns so far from zero that fits see centred values, if there are any."""
+    which = far(table)
+    return [_sentence(which, _FAR, names)] if which.any() else []
 
 
 def _sentence(which: NDArray[np.bool_], what: str, names: Sequence[object] | None) -> str:

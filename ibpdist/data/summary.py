@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 _TILE = 1024
 FIELDS = ("count", "mean", "sd", "min", "max")
+FAR = 50.0
+"""Standard deviations from zero beyond which columns are centred. At 50 the noise that fits find in single
+precision is right to 0.5 %, at 70 to 3 %, and at 100 it is wrong by a quarter."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,19 @@ class ColumnSummary:
 def empty_summary(columns: int) -> ColumnSummary:
     zero = np.zeros(columns)
     return ColumnSummary(zero, zero, zero, np.full(columns, np.inf), np.full(columns, -np.inf))
+
+
+def far(table: Mapping[str, Vector]) -> NDArray[np.bool_]:
+    """(column) which columns of a summary are far from zero: by more than FAR of their standard deviations,
+    and of what columns typically have, for a column that hardly varies among others that do costs nothing."""
+    varies = (table["count"] > 1) & (table["max"] > table["min"]) & (table["sd"] > 0)
+    if not varies.any():
+        return np.zeros_like(varies)
+    spread = np.where(varies, table["sd"], 0.0)
+    typical = float(np.median(spread[varies]))
+    with np.errstate(invalid="ignore"):
+        beyond: NDArray[np.bool_] = np.abs(table["mean"]) > FAR * np.maximum(spread, typical)
+    return beyond
 
 
 def summary_of(table: dict[str, Vector]) -> ColumnSummary:

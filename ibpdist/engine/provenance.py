@@ -11,7 +11,10 @@ from typing import Any
 from ibpdist import __version__
 from ibpdist.base.threads import kernels
 from ibpdist.data._base import Source
+from ibpdist.data.centring import Centred
 
+CENTER = "center"
+"""The fact that holds the means which a fit takes off its data (data/centring.py), where it does."""
 PACKAGES = ("numpy", "scipy", "numba", "dask", "distributed", "zarr", "xarray")
 
 
@@ -24,7 +27,7 @@ def versions() -> dict[str, str]:
 
 def facts(source: Source) -> dict[str, Any]:
     """Shape, chunking and fingerprint of the data, versions, machine and BLAS kernels, and the shape of
-    images if rows are images; JSON-able."""
+    images if rows are images, and the means that the fit takes off its data, if it does; JSON-able."""
     return {
         "fingerprint": source.fingerprint,
         "rows": source.rows,
@@ -36,6 +39,7 @@ def facts(source: Source) -> dict[str, Any]:
         "machine": platform.machine(),
         "blas": kernels(),
         **image(source),
+        **center(source),
     }
 
 
@@ -45,6 +49,11 @@ def image(source: Any) -> dict[str, Any]:
         source = source.source
     held: Mapping[str, Any] = getattr(source, "attributes", {})
     return {"image": held["image"]} if "image" in held else {}
+
+
+def center(source: Source) -> dict[str, Any]:
+    """`center`, the means that a fit takes off its data, when it does."""
+    return {CENTER: source.center.tolist()} if isinstance(source, Centred) else {}
 
 
 def chunk_rows(source: Source) -> int:

@@ -2,13 +2,15 @@
 
 A result says what that was: flags in the attribute `transform`, and where columns were centred or scaled
 the numbers `center` and `scale` (column) in the group /transform. Results made before have no such
-attribute.
+attribute. The attribute `centred_by_fit` says that the data were not centred when they were stored: columns
+were far from zero, so the fit did it (data/centring.py).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +18,11 @@ import xarray as xr
 
 from ibpdist.base.errors import InputError
 from ibpdist.data._base import Chunk, Labels, Source
-from ibpdist.data.store import Dataset
-from ibpdist.data.transform import Transform, Vector, transform_of
+from ibpdist.data.centring import Centred, done_to, far_behind, rescaled, with_center
+from ibpdist.data.transform import Transform, Vector
 
 ATTRIBUTE = GROUP = "transform"
+BY_FIT = "centred_by_fit"
 NUMBERS = ("center", "scale")
 
 
@@ -52,13 +55,6 @@ class Transformed:
         return self._raw.column_coords()
 
 
-def done_to(source: Any) -> Transform:
-    """What was done to the values of a source when its store was made; splits see it through."""
-    while hasattr(source, "source"):
-        source = source.source
-    return transform_of(source) if isinstance(source, Dataset) else Transform()
-
-
 def numbers(done: Transform) -> dict[str, Vector]:
     """The numbers of a transform by name, those that it has."""
     held = {name: getattr(done, name) for name in NUMBERS}
@@ -71,6 +67,12 @@ def described(done: Transform, labels: Mapping[str, Any]) -> dict[str, xr.Datase
     return {GROUP: xr.Dataset(held, labels)} if held else {}
 
 
+def attributes(source: Source) -> dict[str, Any]:
+    """The attributes of a result that say what was done to its data."""
+    said: dict[str, Any] = {ATTRIBUTE: json.dumps(done_to(source).attributes())}
+    return said | {BY_FIT: True} if isinstance(source, Centred) else said
+
+
 def recorded(result: xr.DataTree) -> Transform | None:
     """What was done to the data of a fit; None when the result does not say."""
     if ATTRIBUTE not in result.attrs:
@@ -78,6 +80,22 @@ def recorded(result: xr.DataTree) -> Transform | None:
     done = json.loads(result.attrs[ATTRIBUTE])
     held = {name: np.asarray(result[GROUP][name].values) for name in NUMBERS if done[name]}
     return Transform(bool(done["log1p"]), **held)
+
+
+def centred_by_fit(result: xr.DataTree) -> bool:
+    """Whether a fit took off the means of columns that were not centred when its data were stored."""
+    return bool(result.attrs.get(BY_FIT, False))
+
+
+def centred_alike(result: xr.DataTree, source: Source) -> Source:
+    """The data of a fit that begins with the features of a result: where it centres them, by what was taken
+    off the data of the result, unless that leaves them far from zero."""
+    theirs = recorded(result)
+    if not isinstance(source, Centred) or theirs is None or theirs.center is None:
+        return source
+    alike = _same(replace(theirs, center=None), replace(source.done, center=None))
+    served = alike and len(theirs.center) == source.columns and not far_behind(source, theirs.center).any()
+    return with_center(source, theirs.center) if served else source
 
 
 def in_units_of(result: xr.DataTree, source: Source, name: str | None) -> Source:
@@ -88,7 +106,10 @@ def in_units_of(result: xr.DataTree, source: Source, name: str | None) -> Source
         return source
     if theirs.is_identity:
         return Transformed(source, ours, name)
-    unlike = "other numbers" if ours.attributes() == theirs.attributes() else _flags(ours)
+    stored = replace(ours, center=None) if centred_by_fit(result) else ours
+    if ours.center is not None and _same(stored, theirs):
+        return Transformed(source, Transform(center=rescaled(ours.center, ours)), name)
+    unlike = "other numbers" if stored.attributes() == theirs.attributes() else _flags(stored)
     raise InputError(
         f"was ingested with {_flags(theirs)}, the data of the fit with {unlike}: ingest it without, so that "
         "what was done to the data of the fit is done to it",

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist.predict import units
 from ibpdist.report import chains, diagnosis, moves
 
 LISTED = 20
 """Features that are listed one by one."""
+CENTRED = "columns are far from zero, so the fit took the mean off each: features are of centred values"
 
 
 def summary(result: Any) -> str:
@@ -76,6 +78,8 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
         "data",
         f"{facts['rows']:,} rows x {facts['columns']:,} columns, fingerprint {facts['fingerprint'][:12]}",
     )
+    if units.centred_by_fit(result):
+        yield "centred", CENTRED
     auto = "truncation: auto" in str(facts.get("spec", "")).splitlines()
     given = f"auto, at most {facts['truncation']}" if auto else str(facts["truncation"])
     size = chains.began(result) if "posterior" in result.children else f"K = {given}"

@@ -12,12 +12,12 @@ from ibpdist.engine.history import RunHistory
 from ibpdist.engine.memo import InFiles, InMemory, Memo
 from ibpdist.engine.work import AnyWorkbench, Workbench
 from ibpdist.runs.directory import identity
-from ibpdist.runs.job import Job, job_of
+from ibpdist.runs.job import Job, job_begun
 
 
 def open_bench(run: str, cache: int, spill: str) -> AnyWorkbench:
     """The workbench of RUN; `cache` bytes for data, row state in the folder `spill` unless it is empty."""
-    job = job_of(FitSpec.read(Path(run) / "spec.yaml"))
+    job = job_begun(FitSpec.read(Path(run) / "spec.yaml"), identity(Path(run)))
     refuse_changed(Path(run), job.spec.data, job.source)
     return bench_of(job, run, cache, spill)
 

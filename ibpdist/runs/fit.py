@@ -16,6 +16,7 @@ from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
+from ibpdist.data.centring import done_to
 from ibpdist.data.output_path import refuse_place
 from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import create
@@ -31,7 +32,7 @@ from ibpdist.runs import restarts as starts
 from ibpdist.runs import result, start_from
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, identity, is_run
-from ibpdist.runs.job import Job, SamplerJob, check, job_of
+from ibpdist.runs.job import Job, SamplerJob, check, job_begun, job_of
 from ibpdist.runs.loop import Progress, drive, in_memory
 from ibpdist.runs.sample import sample
 
@@ -114,6 +115,7 @@ def fit(
     source = as_source(data)
     job = job_of(spec, source)
     first = None if start is None else start_from.parameters(start, job)
+    job = job if start is None else start_from.centred_alike(start, job)
     place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
     place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):
@@ -217,7 +219,7 @@ def _with_run(
         nonlocal job
         if raw is not None:
             _store(raw, store)
-            job = job_of(spec)
+            job = job_begun(spec, provenance.center(job.source))
         return provenance.facts(job.source)
 
     made = RunDirectory.create(run, spec.dump(), prepare, overwrite=overwrite)
@@ -304,7 +306,7 @@ def _child(path: Path, spec: FitSpec, job: Job) -> Iterator[RunDirectory]:
 
 def _reopen(directory: RunDirectory) -> Job:
     """The job of an interrupted run; refuses other data, tells of other versions."""
-    job = job_of(FitSpec.read(directory.path / "spec.yaml"))
+    job = job_begun(FitSpec.read(directory.path / "spec.yaml"), directory.identity)
     facts = provenance.facts(job.source)
     if facts["fingerprint"] != directory.identity["fingerprint"]:
         raise StorageError(f"{job.spec.data}: has changed since the run began; fit again")
@@ -334,7 +336,7 @@ def _is_path(data: Data) -> bool:
 def _store(source: Source, path: Path) -> None:
     """Write a source in memory to a store with the same chunks, and what it says of its rows and units."""
     start, stop = source.bounds(0)
-    done = units.done_to(source)
+    done = done_to(source)
     said = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})
     options: dict[str, Any] = {"dtype": source.dtype, "chunk_rows": stop - start, "attributes": said}
     with create(path, columns=source.columns, column_coords=source.column_coords(), **options) as writer:

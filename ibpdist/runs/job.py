@@ -13,7 +13,10 @@ from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
+from ibpdist.data.centring import centred, with_center
 from ibpdist.data.one_chunk import Whole
+from ibpdist.data.splits import held
+from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
 from ibpdist.engine.members import ChainEngine, MemberEngine
 from ibpdist.inference._base import AnyParallel
@@ -57,7 +60,7 @@ class Job:
 
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """What a result says about where it comes from; records as JSON."""
-        said = {name: _plain(value) for name, value in facts.items()}
+        said = {name: _plain(value) for name, value in facts.items() if name != provenance.CENTER}
         own = {
             "system": self.spec.system,
             "truncation": features_for(self.spec, self.source),
@@ -89,14 +92,30 @@ class SamplerJob(Job):
 
 def job_of(spec: FitSpec, source: Source | None = None) -> Job:
     """A spec with its algorithm and its data, which are opened unless they are given."""
-    data = source if source is not None else as_source(spec.data)
+    return job_on(spec, centred(_trained_on(spec, source)))
+
+
+def job_begun(spec: FitSpec, facts: Mapping[str, Any]) -> Job:
+    """The job of a run whose `facts` were recorded when it began: its data are centred as they were then."""
+    return job_on(spec, as_begun(_trained_on(spec), facts))
+
+
+def as_begun(data: Source, facts: Mapping[str, Any]) -> Source:
+    """Data centred as the facts of a run say."""
+    return with_center(data, facts.get(provenance.CENTER))
+
+
+def seen_by_fits(source: Source, holdout: float | str) -> Source:
+    """Data as fits with a hold-out see them."""
+    return centred(held(source, holdout) if holdout else source)
+
+
+def _trained_on(spec: FitSpec, source: Source | None = None) -> Source:
+    """The data of a spec without what it holds out."""
+    data = source if source is not None else as_source(spec.data, judged=False)
     if data.rows == 0:
         raise InputError("has no rows", file=spec.data)
-    if spec.holdout:
-        from ibpdist.data.splits import held
-
-        data = held(data, spec.holdout)
-    return job_on(spec, data)
+    return held(data, spec.holdout) if spec.holdout else data
 
 
 def job_on(spec: FitSpec, data: Source) -> Job:

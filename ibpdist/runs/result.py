@@ -16,7 +16,6 @@ names of the moves whose numbers, counted from 1, are in the trace.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ import xarray as xr
 
 from ibpdist.base.errors import StorageError
 from ibpdist.data._base import Labels, Source
+from ibpdist.data.centring import done_to
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine._base import Engine
 from ibpdist.engine.sweeps import reduced
@@ -160,7 +160,7 @@ def _without_rows(algorithm: AnyParallel, source: Source, ending: Ending) -> xr.
     params = ending.last.params
     described: Named = algorithm.describe(params)
     shown = {name: held for name, held in described.items() if name not in layout.HIDDEN}
-    labels, done = _along("column", source.column_coords()), units.done_to(source)
+    labels, done = _along("column", source.column_coords()), done_to(source)
     groups = {
         "params": xr.Dataset(shown, labels),
         "trace": trace(ending.trace),
@@ -175,7 +175,7 @@ def _without_rows(algorithm: AnyParallel, source: Source, ending: Ending) -> xr.
         "objective": objective,
         "stop": ending.stop.code.value,
         "stopped": ending.stop.sentence,
-        units.ATTRIBUTE: json.dumps(done.attributes()),
+        **units.attributes(source),
         "moves": algorithm.agenda.names if isinstance(algorithm, Search) else [],
     }
     return made

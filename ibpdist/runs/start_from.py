@@ -7,6 +7,7 @@ rows in turn has no features but those of its rows, and begins by itself.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from ibpdist.catalog.systems import SYSTEMS, System
 from ibpdist.data.urls import refuse_urls
 from ibpdist.inference.ascent.params import AnyModelParams
 from ibpdist.model.priors._base import Number, PriorSums
+from ibpdist.predict import units
 from ibpdist.runs import layout, result
 from ibpdist.runs.job import Job, features_for
 
@@ -28,8 +30,7 @@ OPTION = "--from (in Python: start)"
 
 def parameters(start: str | Path | xr.DataTree, job: Job) -> AnyModelParams:
     """Parameters of a result to begin a job with; refused when it cannot begin so."""
-    refuse_urls(start)
-    found = result.open_result(start) if isinstance(start, str | Path) else start
+    found = _opened(start)
     given = "the result" if isinstance(start, xr.DataTree) else str(start)
     theirs, ours = systems.find(found.attrs["system"]), systems.find(job.spec.system)
     _refuse_model(theirs, ours, given)
@@ -47,10 +48,20 @@ def parameters(start: str | Path | xr.DataTree, job: Job) -> AnyModelParams:
     return _with_prior(params, job, most) if finite and not own else params
 
 
+def centred_alike(start: str | Path | xr.DataTree, job: Job) -> Job:
+    """The job with its data centred, if they are, as those of the result were."""
+    return dataclasses.replace(job, source=units.centred_alike(_opened(start), job.source))
+
+
 def can_begin(ours: System, theirs: System) -> bool:
     """Whether a system can begin with the features of another."""
     same = (ours.weights, ours.observation) == (theirs.weights, theirs.observation)
     return same and not ours.in_turn and (_takes_any_prior(ours) or ours.prior == theirs.prior)
+
+
+def _opened(start: str | Path | xr.DataTree) -> xr.DataTree:
+    refuse_urls(start)
+    return result.open_result(start) if isinstance(start, str | Path) else start
 
 
 def _takes_any_prior(ours: System) -> bool:

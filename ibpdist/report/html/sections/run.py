@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 
+from ibpdist.predict import units
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, tag
 from ibpdist.report.html.numbers import COUNT, VALUE
 from ibpdist.report.html.sections._base import Section
+from ibpdist.report.summary import CENTRED
 
 
 def body(facts: Facts) -> Html:
@@ -31,6 +33,8 @@ def _campaign(facts: Facts) -> Html | None:
 def _lines(facts: Facts) -> Iterator[tuple[str, Child]]:
     yield "system", [_said(facts, "system"), _summary(facts)]
     yield "data", _data(facts)
+    if units.centred_by_fit(facts.result):
+        yield "centred", CENTRED
     yield "fingerprint of the data", _said(facts, "fingerprint")
     yield "seed", _said(facts, "seed")
     spec = hashlib.sha256(str(facts.attrs.get("spec", "")).encode()).hexdigest()
