@@ -37,7 +37,7 @@ def resources_per_group(place: Place, count: int, processes: int | None) -> Plac
     """The place as each of `count` groups sees it that advance side by side."""
     if count == 1:
         return place
-    memory = place.memory or available(processes or max(1, place.workers))
+    memory = place.memory or available(processes or place.processes)
     cache = None if place.cache is None else place.cache // count
     return replace(place, memory=memory // count, cache=cache)
 
@@ -72,7 +72,7 @@ def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: in
         return planned(job_on(fits[0].spec, source), place, processes)
     sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
     entries = max(systems.entries(fit.spec.system, fit.spec.set) for fit in fits)
-    largest, count = max(sizes), processes or max(1, place.workers)
+    largest, count = max(sizes), processes or place.processes
     alike = -(-sum(sizes) // largest)
     limit = place.memory or available(count)
     return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries)

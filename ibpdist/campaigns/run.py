@@ -47,7 +47,7 @@ from ibpdist.data.urls import refuse_urls
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
-from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.place import Place
 from ibpdist.engine.serial import Serial
 from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
@@ -85,13 +85,14 @@ def sweep(
     """
     from ibpdist.campaigns.campaign import read_campaign
 
+    asked = Place(workers, serial, scheduler, memory, cache)
     path = Path(run)
     spec = spec_of(campaign, path)
     refuse_place(path, spec.data)
     source = as_source(spec.data)
     if source.rows == 0:
         raise InputError("has no rows", file=spec.data)
-    place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    place = asked.for_data(source, kept=True)
     if not is_campaign(path):
         place.refuse_silent()
     directory = CampaignDirectory(path)
@@ -171,7 +172,7 @@ class CampaignRunner:
 
     @cached_property
     def timing(self) -> Timing:
-        return Timing(self.source, max(1, self.place.workers))
+        return Timing(self.source, self.place.processes)
 
     def seen(self, fit: Fit) -> Source:
         """The data as a fit sees them."""
@@ -320,7 +321,7 @@ class CampaignRunner:
         try:
             with scores.required(), records.storage_errors(folder):
                 scores.mend(folder)
-                evaluate(folder, workers=self.place.workers or None, progress=progress)
+                evaluate(folder, workers=self.place.workers, progress=progress)
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error, "has no held-out score: ")
         else:

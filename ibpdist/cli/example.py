@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from ibpdist.base.errors import OutputInUse
 from ibpdist.base.words import OVERWRITE
 from ibpdist.data.urls import refuse_urls
+from ibpdist.engine.place import Place
 from ibpdist.report.plots import Strip, draw_strips
 
 if TYPE_CHECKING:
@@ -44,9 +45,7 @@ def demo(
     """
     from ibpdist.report.page import report
 
-    place: dict[str, Any] = {"workers": workers, "serial": serial, "scheduler": scheduler}
-    if not any(place.values()):
-        place["workers"] = min(os.cpu_count() or 1, 4)
+    place = _place(workers, serial, scheduler)
     folder = _folder(directory, overwrite)
     data, new = _make(folder, seed, overwrite)
     say(f"{ROWS:,} images of 6 x 6, sums of four planted shapes plus noise of variance {NOISE}: {data.path}")
@@ -61,7 +60,7 @@ def demo(
 
 
 def _campaign(
-    data: Dataset, run: Path, seed: int, overwrite: bool, progress: Sweep | None, place: Mapping[str, Any]
+    data: Dataset, run: Path, seed: int, overwrite: bool, progress: Sweep | None, place: Place
 ) -> Campaign:
     """Fits of different truncation from several starts; a campaign that is there is made anew if asked."""
     from ibpdist.campaigns.directory import is_campaign
@@ -72,7 +71,8 @@ def _campaign(
         refuse_held(run / "lock")
         shutil.rmtree(run)
     grid = {"system": SYSTEM, "truncation": list(FEATURES), "restarts": RESTARTS, "holdout": HOLDOUT}
-    return sweep({"data": str(data.path.absolute()), "seed": seed, **grid}, run, progress=progress, **place)
+    campaign = {"data": str(data.path.absolute()), "seed": seed, **grid}
+    return sweep(campaign, run, progress=progress, **place.options())
 
 
 def _swept(campaign: Campaign) -> str:
@@ -109,10 +109,17 @@ def _make(folder: Path, seed: int, overwrite: bool) -> tuple[Dataset, Dataset]:
     return data, new
 
 
-def _where(place: dict[str, Any]) -> str:
-    if place["scheduler"]:
-        return f" on the cluster at {place['scheduler']}"
-    return f" on a local cluster of {place['workers']}" if place["workers"] else ""
+def _place(workers: int | None, serial: bool | None, scheduler: str | None) -> Place:
+    """The place that was asked for; else one process a core, but at most four."""
+    place = Place(workers, serial, scheduler)
+    chosen = place.distributed or place.serial
+    return place if chosen else Place(workers=min(os.cpu_count() or 1, 4))
+
+
+def _where(place: Place) -> str:
+    if place.scheduler:
+        return f" on the cluster at {place.scheduler}"
+    return f" on a local cluster of {place.workers}" if place.workers else ""
 
 
 def _judged(result: Any, data: Dataset, new: Dataset, picture: Path) -> Iterator[str]:

@@ -22,7 +22,7 @@ from ibpdist.data.writer import create
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
-from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.place import Place
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.inference._base import Params
@@ -106,6 +106,7 @@ def fit(
     """
     given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
     given |= {"checkpoint": checkpoint, "chains": chains, "burn": burn, "thin": thin}
+    asked = Place(workers, serial, scheduler, memory, cache)
     if isinstance(start, str) and start in systems.STARTS:
         settings, start = settings | {"start": start}, None
     spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
@@ -114,7 +115,7 @@ def fit(
     source = as_source(data)
     job = job_of(spec, source)
     first = None if start is None else start_from.parameters(start, job)
-    place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
+    place = asked.for_data(job.source, kept=run is not None)
     place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):
         return _without_run(job, place, first, progress)
@@ -150,6 +151,7 @@ def resume(
 ) -> xr.DataTree:
     """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
     refuse_urls(run)
+    asked = Place(workers, serial, scheduler, memory, cache)
     path = Path(run)
     identity(path)
     if result.is_complete(path):
@@ -158,8 +160,7 @@ def resume(
         return result.open_result(path)
     with _releasing(RunDirectory.open(path), new=False) as directory:
         job = _reopen(directory)
-        place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
-        _finish(directory, job, place, None, progress)
+        _finish(directory, job, asked.for_data(job.source, kept=True), None, progress)
     return result.open_result(path)
 
 
@@ -180,10 +181,11 @@ def estimate(
     `options` are those of `fit`, settings of the system among them. Nothing is computed or written. What
     could not be or would not fit is refused as it is by `fit`.
     """
+    asked = Place(workers, serial, scheduler, memory, cache)
     given = {name: options.pop(name, None) for name in SPECIFIED}
     spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
     job = job_of(spec, as_source(data))
-    place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
+    place = asked.for_data(job.source, kept=True)
     return f"runs in {place.words}; {planned(job, place)}"
 
 
