@@ -11,6 +11,7 @@ from typing import Any
 from ibpdist import __version__
 from ibpdist.base.threads import kernels
 from ibpdist.data._base import Source
+from ibpdist.data.wrapped import innermost
 
 PACKAGES = ("numpy", "scipy", "numba", "dask", "distributed", "zarr", "xarray")
 
@@ -39,11 +40,9 @@ def facts(source: Source) -> dict[str, Any]:
     }
 
 
-def image(source: Any) -> dict[str, Any]:
-    """`image`, height and width, when a dataset says that its rows are images; splits see it through."""
-    while hasattr(source, "source"):
-        source = source.source
-    held: Mapping[str, Any] = getattr(source, "attributes", {})
+def image(source: Source) -> dict[str, Any]:
+    """`image`, height and width, when the dataset below all wrappers has images as rows."""
+    held: Mapping[str, Any] = getattr(innermost(source), "attributes", {})
     return {"image": held["image"]} if "image" in held else {}
 
 
