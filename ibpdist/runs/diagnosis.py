@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from ibpdist.base.structs import Array, Named, dims, struct
+from ibpdist.runs import variables
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -103,23 +104,21 @@ def diagnose(described: Named, seen: Moments, truncation: int) -> xr.Dataset | N
     likely = found.active & ~constant & ~idle
     rare = likely & (found.prevalence * rows < max(RARE * rows, FEWEST))
     correlation, cosine = correlations(seen.covariance), cosines(found.mean / np.sqrt(found.noise))
-    pair = ("feature", "feature_")
+    values = {
+        "explained": each,
+        "explained_together": together,
+        "constant": constant,
+        "idle": idle,
+        "rare": rare,
+        "correlation": correlation,
+        "cosine": cosine,
+        "same_rows": pairs(correlation >= SAME_ROWS, likely),
+        "same_shape": pairs(np.abs(cosine) >= least_cosine(found.mean.shape), likely),
+        "used_up": bool((found.active & ~idle).sum() >= truncation),
+    }
     import xarray as xr  # only whoever writes the result needs it, not every worker
 
-    return xr.Dataset(
-        {
-            "explained": ("feature", each),
-            "explained_together": ((), together),
-            "constant": ("feature", constant),
-            "idle": ("feature", idle),
-            "rare": ("feature", rare),
-            "correlation": (pair, correlation),
-            "cosine": (pair, cosine),
-            "same_rows": (pair, pairs(correlation >= SAME_ROWS, likely)),
-            "same_shape": (pair, pairs(np.abs(cosine) >= least_cosine(found.mean.shape), likely)),
-            "used_up": ((), bool((found.active & ~idle).sum() >= truncation)),
-        }
-    )
+    return xr.Dataset(variables.DIAGNOSIS.named(values))
 
 
 def explained(found: Found, covariance: Float) -> tuple[Float, float]:

@@ -20,6 +20,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ibpdist.base.words import counted
+from ibpdist.runs import variables
 
 Float = NDArray[np.float64]
 
@@ -40,8 +41,8 @@ def diagnostics(posterior: xr.Dataset) -> xr.Dataset:
     scalars = [str(name) for name, held in posterior.data_vars.items() if held.dims == ("chain", "draw")]
     found = np.array([_row(posterior[name].values.astype(float)) for name in scalars])
     table = found.reshape(len(scalars), len(COLUMNS))
-    held = {name: ("variable", table[:, at]) for at, name in enumerate(COLUMNS)}
-    return xr.Dataset(held, {"variable": np.array(scalars, dtype=str)})
+    values = {name: table[:, at] for at, name in enumerate(COLUMNS)}
+    return xr.Dataset(variables.DIAGNOSTICS.named(values), {"variable": np.array(scalars, dtype=str)})
 
 
 def remarks(found: xr.Dataset, chains: int, draws: int) -> Iterator[str]:

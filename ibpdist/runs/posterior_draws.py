@@ -23,6 +23,7 @@ import zarr
 from ibpdist.base.structs import Array, Named, arrays_of, dims, struct
 from ibpdist.engine._base import Engine
 from ibpdist.inference.stopping import Snapshot
+from ibpdist.runs import variables
 from ibpdist.runs.rows import in_memory
 from ibpdist.storage import records
 from ibpdist.storage.codec import zarr_codecs
@@ -34,7 +35,7 @@ ROWS_KEPT = 1 << 28
 BLOCK = 1 << 20
 """Bytes of a chunk of draws, which holds at least one."""
 _NAME = re.compile(r"(\d+)-(\d+)\.rec")
-PLACED = {"mean": ("place", "column"), "prevalence": ("place",), "chance": ("place",), "id": ("place",)}
+PLACED = ("mean", "prevalence", "chance", "id")
 """What is kept of every feature of a draw."""
 
 
@@ -173,11 +174,10 @@ def _forms(
 ) -> Iterator[tuple[str, tuple[tuple[str, ...], tuple[int, ...], np.dtype[Any]]]]:
     """Name, dims, shape and type of each array for draws such as this one."""
     for name, values in _parts(like).items():
-        own = {**PLACED, "noise": ("column",), "scale": ("place",), "z": ("row", "place")}.get(name, ())
-        named = own[: values.ndim]
+        chain, draw, *named = variables.DRAWS[name].dims_of(2 + values.ndim)
         shape = tuple(room if dim == "place" else size for dim, size in zip(named, values.shape, strict=True))
         kind = np.dtype(np.bool_) if name == "z" else np.dtype(np.float32 if name == "mean" else np.float64)
-        yield name, (("chain", "draw", *named), (chains, draws, *shape), kind)
+        yield name, ((chain, draw, *named), (chains, draws, *shape), kind)
 
 
 @dataclass

@@ -1,13 +1,8 @@
 """Results as xarray trees, in memory and on disk.
 
-    /params    what the fit found: mean (feature, column), prevalence (feature), noise, ...
-    /rows      who has which feature, dims (row, feature); read when it is asked for
-    /trace     terms of the bound by name (step)
-    /diagnosis what to think of the features: what they explain, which are barely used or look like one
-    /heldout   scores that `evaluate` has put into the run, dims (evaluation, estimate)
-    /transform `center` and `scale` (column) where the data were ingested with them: the fit sees
-               (x - center) / scale, or (log(1 + x) - center) / scale, and /params has its units
-    /internals what the package needs to go on from a result: the parameters as the algorithm keeps them
+`variables.py` lists the groups and their variables. /rows is read when it is used; /params is in the units
+of the data as the fit sees them, (x - center) / scale or (log(1 + x) - center) / scale where /transform has
+`center` and `scale`.
 
 Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped, and the
 names of the moves whose numbers, counted from 1, are in the trace.
@@ -35,7 +30,7 @@ from ibpdist.inference._base import Named, Parallel
 from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.stopping import Snapshot, Stop
 from ibpdist.predict import units
-from ibpdist.runs import layout, scores
+from ibpdist.runs import layout, scores, variables
 from ibpdist.runs.diagnosis import Moments, diagnose
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
 from ibpdist.storage import raw_zarr, records, sealed
@@ -71,7 +66,7 @@ def tree(algorithm: Parallel, engine: Engine, source: Source, ending: Ending) ->
     made["rows"] = xr.DataTree(xr.Dataset(rows, _along("row", row_labels(source))))
     for name, node in _diagnosis(algorithm, ending, seen).items():
         made[name] = node
-    return made
+    return variables.labelled(made)
 
 
 def write(run: Path, algorithm: Parallel, engine: Engine, source: Source, ending: Ending) -> None:
@@ -153,7 +148,7 @@ def open_result(run: str | Path) -> xr.DataTree:
     heldout = scores.read(path)
     if heldout is not None:
         found["heldout"] = xr.DataTree(heldout)
-    return found
+    return variables.labelled(found)
 
 
 def _without_rows(algorithm: Parallel, source: Source, ending: Ending) -> xr.DataTree:

@@ -22,7 +22,7 @@ from ibpdist.engine._base import Engine
 from ibpdist.inference._base import Parallel, Params
 from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import Snapshot, Stop
-from ibpdist.runs import posterior_draws, result
+from ibpdist.runs import posterior_draws, result, variables
 from ibpdist.runs.diagnostics import diagnostics
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import SamplerJob
@@ -115,7 +115,7 @@ def _posterior(run: RunDirectory, plan: Plan, terms: list[dict[int, dict[str, fl
         for name, value in _scalars(drawn).items():
             held.setdefault(name, np.full((len(terms), len(kept)), np.nan))[chain, place[step]] = value
     coords = {"chain": np.arange(len(terms)), "draw": np.arange(len(kept)), "step": ("draw", kept)}
-    return xr.Dataset({name: (("chain", "draw"), values) for name, values in held.items()}, coords)
+    return xr.Dataset(variables.POSTERIOR.named(held), coords)
 
 
 def _scalars(drawn: Drawn) -> dict[str, float]:

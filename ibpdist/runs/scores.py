@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.base.errors import OutputInUse, StorageError
+from ibpdist.runs import variables
 from ibpdist.runs.directory import is_run
 from ibpdist.storage import records, sealed
 from ibpdist.storage.lock import Lock
@@ -60,16 +61,15 @@ def read(run: Path) -> xr.Dataset | None:
     entries = _entries(_home(run))
     if not entries:
         return None
-    held: dict[str, Any] = {
-        name: (("evaluation", "estimate"), np.array([list(entry[name].values()) for entry in entries]))
-        for name in ("score", "error")
+    values: dict[str, Any] = {
+        name: [list(entry[name].values()) for entry in entries] for name in ("score", "error")
     }
-    apart = [list(entry.get("disagree", dict.fromkeys(entry["score"], 0)).values()) for entry in entries]
-    held["disagree"] = (("evaluation", "estimate"), np.array(apart))
-    for name in (*_WORDS, *_COUNTS):
-        held[name] = ("evaluation", np.array([entry[name] for entry in entries]))
-    made = xr.Dataset(held, {"estimate": list(entries[0]["score"])})
-    made.score.attrs["units"] = "nats per hidden cell"
+    values["disagree"] = [
+        list(entry.get("disagree", dict.fromkeys(entry["score"], 0)).values()) for entry in entries
+    ]
+    values |= {name: [entry[name] for entry in entries] for name in (*_WORDS, *_COUNTS)}
+    made = xr.Dataset(variables.HELDOUT.named(values), {"estimate": list(entries[0]["score"])})
+    made.score.attrs["units"] = variables.PER_CELL
     return made
 
 

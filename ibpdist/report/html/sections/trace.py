@@ -12,14 +12,10 @@ from ibpdist.report.html.markup import Child, Html, figure, join, table, tag
 from ibpdist.report.html.numbers import COUNT, NATS, Number
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.moves import tallies
+from ibpdist.runs import variables
 
 EARLY = 0.05
 """Share of the steps that may lie below the frame, so that the rest can be seen."""
-TERMS = (
-    "likelihood", "missing cells", "dictionary", "weights", "z prior", "z entropy",
-    "sticks", "prevalence", "unused", "tail", "mass", "noise", "scale",
-)  # fmt: skip
-"""What the objective is the sum of, as far as a model has them."""
 OF_A_FIT = ("sticks", "tail", "z entropy")
 """Terms that a log joint density does not have; a chain that began with a fit has them in its first steps."""
 
@@ -105,7 +101,7 @@ def _moves(facts: Facts) -> Html | None:
 def terms(facts: Facts) -> list[str]:
     """What the objective, or of a sampler the log joint density, is the sum of."""
     without = OF_A_FIT if facts.sampled else ()
-    return [name for name in TERMS if facts.has(f"trace/{name}") and name not in without]
+    return [name for name in variables.TERMS if facts.has(f"trace/{name}") and name not in without]
 
 
 def _terms(facts: Facts) -> Html | None:
