@@ -8,6 +8,7 @@ from pathlib import Path
 from ibpdist.base.errors import StorageError
 from ibpdist.campaigns import summary as table
 from ibpdist.campaigns.directory import FAILED, GRID, MANIFEST, Manifest, is_campaign, is_meant
+from ibpdist.data.urls import refuse_urls
 from ibpdist.data.verify import verify_dataset
 from ibpdist.runs.directory import is_run
 from ibpdist.runs.verify import unlike, unread, verify_run
@@ -17,12 +18,13 @@ from ibpdist.storage.lock import is_held
 
 def verify(path: str | Path) -> list[str]:
     """Problems of a run, a campaign, or a dataset with its every chunk; none when all is well."""
-    place = Path(path)
-    if not place.exists():
-        raise StorageError(f"{place}: does not exist; name a run, a campaign or a dataset")
-    if is_run(place) or (place / "spec.yaml").exists():
-        return list(verify_run(place))
-    return list(_campaign(place)) if is_meant(place) else verify_dataset(place)
+    refuse_urls(path)
+    folder = Path(path)
+    if not folder.exists():
+        raise StorageError(f"{folder}: does not exist; name a run, a campaign or a dataset")
+    if is_run(folder) or (folder / "spec.yaml").exists():
+        return list(verify_run(folder))
+    return list(_campaign(folder)) if is_meant(folder) else verify_dataset(folder)
 
 
 def _campaign(path: Path) -> Iterator[str]:

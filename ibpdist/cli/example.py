@@ -47,6 +47,8 @@ def demo(
 
     place = _place(workers, serial, scheduler)
     folder = _folder(directory, overwrite)
+    place.refuse_silent()
+    folder.mkdir(parents=True, exist_ok=True)
     data, new = _make(folder, seed, overwrite)
     say(f"{ROWS:,} images of 6 x 6, sums of four planted shapes plus noise of variance {NOISE}: {data.path}")
     campaign = _campaign(data, folder / "shapes.run", seed, overwrite, progress, place)
@@ -85,7 +87,6 @@ def _folder(directory: str | Path | None, overwrite: bool) -> Path:
     folder = Path(directory or "ibpdist-demo")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not overwrite)):
         raise OutputInUse(f"{folder}: exists already: choose another name or {OVERWRITE}")
-    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

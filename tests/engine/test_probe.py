@@ -87,6 +87,7 @@ def test_nothing_is_left_behind(store, tmp_path, silent, kind):
     for command in (
         ["fit", store, tmp_path / "run", *FIT],
         ["sweep", tmp_path / "grid.yaml", tmp_path / "run"],
+        ["demo", tmp_path / "run"],
     ):
         result = CliRunner().invoke(main, [str(word) for word in [*command, "--scheduler", address]])
         assert result.exit_code == ClusterLost.code
