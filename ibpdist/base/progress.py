@@ -42,7 +42,7 @@ class Running:
 class CampaignStatus:
     """Where a campaign is: fits that ended, of all; those that run; the time that it still takes, if known.
 
-    `scoring` is which of how many fits is scored now.
+    `scoring` is which of how many fits is scored now, `waiting` what the campaign waits for.
     """
 
     ended: int
@@ -51,6 +51,7 @@ class CampaignStatus:
     running: Sequence[Running] = ()
     left: TimeLeft | None = None
     scoring: tuple[int, int] | None = None
+    waiting: str = ""
 
 
 Count = Callable[[int, int | None], None]
@@ -159,14 +160,14 @@ def sweeping(title: str, *, quiet: bool = False, verbose: bool = False) -> Itera
 
 
 class _Clock:
-    """Whether it is time to say something again: some seconds have passed, or fits have ended, or scores
-    are begun."""
+    """Whether it is time to print the status again: some seconds have passed, fits have ended, scoring has
+    begun, or the campaign waits for something."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self.last, self.known = seconds, -math.inf, (-1, False)
+        self.seconds, self.last, self.known = seconds, -math.inf, (-1, False, "")
 
     def due(self, now: CampaignStatus) -> bool:
-        clock, known = time.monotonic(), (now.ended, now.scoring is not None)
+        clock, known = time.monotonic(), (now.ended, now.scoring is not None, now.waiting)
         if known == self.known and clock - self.last < self.seconds:
             return False
         self.last, self.known = clock, known
@@ -214,7 +215,8 @@ def standing(
         scoring = f", scoring {number} of {of} fits{left}"
         yield f"{title}: {now.ended} of {now.fits} fits ended{failed}{scoring}"
         return
-    yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}"
+    waiting = f", {now.waiting}" if now.waiting else ""
+    yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}{waiting}"
 
 
 def shortened(name: str, room: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import Snapshot
 from ibpdist.runs.fit import PLANNED
 
+log = logging.getLogger("ibpdist")
 OVERHEAD = 0.02
 """Seconds of a step of a group on a cluster, whatever its fits are; in one process nothing to speak of."""
 Trial = Callable[[Fit, int], float]
@@ -65,7 +67,7 @@ class CampaignProgress:
             self.failed = len(failed)
             self.ended |= failed | {fit.id for fit in self.fits if is_finished(self.path, fit.id)}
             self._note(fits)
-            self._tell()
+            self._report()
 
     def _note(self, fits: Sequence[Fit]) -> None:
         """A group has ended when its fits of the grid have; else it begins or waits."""
@@ -100,7 +102,7 @@ class CampaignProgress:
             for fit in fits:
                 if fit.id in self.ended:
                     self.ledger.end(fit.id)
-            self._tell()
+            self._report()
 
     def _guess(self, fit: Fit, active: int, ended: bool) -> None:
         """How long its score will take, if somebody wants to know."""
@@ -111,14 +113,21 @@ class CampaignProgress:
         """All fits have ended, and one of them is scored, of which so much is done."""
         with self.lock:
             self.ledger.score(number, of, share, time.monotonic())
-            self._tell((number, of))
+            self._report((number, of))
 
-    def _tell(self, scoring: tuple[int, int] | None = None) -> None:
+    def wait(self, what: str) -> None:
+        """Report what the campaign waits for: to the log when there is no progress."""
+        if self.progress is None:
+            log.warning("%s", what)
+        with self.lock:
+            self._report(waiting=what)
+
+    def _report(self, scoring: tuple[int, int] | None = None, waiting: str = "") -> None:
         if self.progress is None:
             return
         left = self.ledger.left(time.monotonic()) if self.running or scoring else None
         counts = (len(self.ended), len(self.fits), self.failed)
-        self.progress(CampaignStatus(*counts, list(self.running.values()), left, scoring))
+        self.progress(CampaignStatus(*counts, list(self.running.values()), left, scoring, waiting))
 
 
 def plan_of(fit: Fit) -> Plan:

@@ -158,7 +158,7 @@ class CampaignRunner:
         self.wanted = {fit.id for fit in wanted}
         self.told.rest()
         if wanted:
-            with self.place.cluster() as cluster:
+            with self.place.cluster(self.told.wait) as cluster:
                 size = cluster.size if cluster else None
                 count = parallel_groups(wanted, self.source, size or 0)
                 self.share = resources_per_group(self.place, count, size)

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import dask
@@ -42,7 +43,9 @@ START = 120.0
 ANSWER = 10.0
 """Seconds for a scheduler to answer before anything is begun."""
 TOLD = 1.0
-"""Seconds of silence after which the wait for an answer is told."""
+"""Seconds after which a wait for an answer or for workers is reported."""
+AGAIN = 10.0
+"""Seconds from one report of a wait for workers to the next."""
 ASKED = 5
 """Times that workers are asked what they are, if some die meanwhile."""
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -137,10 +140,16 @@ class Cluster:
 
 
 @contextmanager
-def local(workers: int, memory: int | None = None, patience: Patience | None = None) -> Iterator[Cluster]:
-    """So many processes of one thread on this machine, reachable from this machine only.
+def local(
+    workers: int,
+    memory: int | None = None,
+    patience: Patience | None = None,
+    tell: Callable[[str], None] = log.warning,
+) -> Iterator[Cluster]:
+    """`workers` processes of one thread on this machine, reachable from this machine only.
 
-    They come after the cluster: an interrupt while they start finds something that it can close.
+    They come after the cluster: an interrupt while they start finds something that it can close. `tell` is
+    called with the state of a wait that takes long.
     """
     _refuse_in_child()
     with ExitStack() as stack:
@@ -159,15 +168,20 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
                 stack.callback(_close, hosted)
             hosted.sync(_start, hosted, workers)
         stack.enter_context(dask.config.set(KEEP))
-        client = stack.enter_context(_client(hosted, workers))
+        client = stack.enter_context(_client(hosted, hosted.scheduler_address, workers, tell))
         yield Cluster(client, workers, patience or Patience(), lambda: hosted.scale(workers))
 
 
 @contextmanager
-def attached(address: str, patience: Patience | None = None) -> Iterator[Cluster]:
-    """The workers of a scheduler that runs already, met with Dask's certificates for `tls://`."""
+def attached(
+    address: str, patience: Patience | None = None, tell: Callable[[str], None] = log.warning
+) -> Iterator[Cluster]:
+    """The workers of a scheduler that runs already, met with Dask's certificates for `tls://`.
+
+    `tell` is called with the state of a wait for its workers.
+    """
     probe(address)
-    with _client(address, 1, security=security(address)) as client:
+    with _client(address, address, 1, tell, security=security(address)) as client:
         size = len(client.sync(client.scheduler.identity, callback_timeout=START)["workers"])
         yield Cluster(client, size, patience or Patience())
 
@@ -248,19 +262,56 @@ def _environment_kept() -> Iterator[None]:
 
 
 @contextmanager
-def _client(target: Any, workers: int, **options: Any) -> Iterator[Any]:
+def _client(
+    target: Any, address: str, workers: int, tell: Callable[[str], None], **options: Any
+) -> Iterator[Any]:
+    """A client of the scheduler at `address`, once it has this number of workers."""
     try:
         client = _Client(target, timeout=START, set_as_default=False, **options)
     except (OSError, TimeoutError) as error:
-        raise ClusterLost(f"scheduler {target}: cannot be reached: {error}") from error
+        raise ClusterLost(f"scheduler {address}: cannot be reached: {error}") from error
     try:
-        client.wait_for_workers(workers, timeout=START)
+        _await_workers(client, address, workers, tell)
         yield client
-    except TimeoutError:
-        raise ClusterLost(f"{workers} workers were asked for and did not start within {START:g} s") from None
+    except TimeoutError as error:
+        raise ClusterLost(f"scheduler {address}: does not answer: {error}") from error
     finally:
         with suppress(Exception):
             client.close(timeout=5)
+
+
+def _await_workers(client: Any, address: str, workers: int, tell: Callable[[str], None]) -> None:
+    """Wait for workers, with reports of the wait; ClusterLost after `START` seconds.
+
+    A signal ends the wait at once, since another thread asks.
+    """
+    counts: SimpleQueue[int | BaseException] = SimpleQueue()
+    deadline = time.monotonic() + START
+    threading.Thread(target=_count_workers, args=(client, workers, deadline, counts), daemon=True).start()
+    while (running := counts.get()) != workers:
+        if isinstance(running, BaseException):
+            raise ClusterLost(f"scheduler {address}: does not answer: {running}") from running
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ClusterLost(f"scheduler {address}: {running} of {workers} workers came within {START:g} s")
+        tell(f"waiting for workers of {address}: {running or 'none'} yet, giving up in {left:.0f} s")
+
+
+def _count_workers(
+    client: Any, workers: int, deadline: float, counts: SimpleQueue[int | BaseException]
+) -> None:
+    """Put how many workers run, at most `workers`, until these are there or the deadline has passed."""
+    pause, running = TOLD, 0
+    try:
+        while running < workers and (left := deadline - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                client.wait_for_workers(workers, timeout=min(pause, left))
+            found = client.sync(client.scheduler.identity, callback_timeout=ANSWER)["workers"]
+            running = min(workers, sum(facts["status"] == "running" for facts in found.values()))
+            counts.put(running)
+            pause = AGAIN
+    except BaseException as error:  # noqa: BLE001  (the thread that waits raises it)
+        counts.put(error)
 
 
 def _refuse_blind(run: Path, found: dict[str, Any], word: str) -> None:

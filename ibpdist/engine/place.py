@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from numbers import Integral
@@ -18,6 +19,7 @@ from ibpdist.engine.memory import Plan, available, plan
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
 
+log = logging.getLogger("ibpdist")
 SMALL = 64 << 20
 """Data of fewer bytes are fitted in this process: starting others takes longer than the fit."""
 
@@ -95,15 +97,19 @@ class Place:
             probe(self.scheduler)
 
     @contextmanager
-    def cluster(self) -> Iterator[Cluster | None]:
-        """The processes, for as long as they are needed; None for this one."""
+    def cluster(self, tell: Callable[[str], None] = log.warning) -> Iterator[Cluster | None]:
+        """The processes, for as long as they are needed; None for this one. `tell` is called with the state
+        of a wait for workers."""
         if not self.distributed:
             yield None
             return
         from ibpdist.engine.cluster import attached, local
 
-        made = attached(self.scheduler) if self.scheduler else local(self.processes, self.memory)
-        with made as cluster:
+        if self.scheduler:
+            workers = attached(self.scheduler, tell=tell)
+        else:
+            workers = local(self.processes, self.memory, tell=tell)
+        with workers as cluster:
             yield cluster
 
 

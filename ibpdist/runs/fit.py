@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import warnings
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from ibpdist.engine.cluster import Cluster
 
+log = logging.getLogger("ibpdist")
 OPEN = "ibpdist.runs.bench:open_bench"
 PLANNED = 64
 """Features that memory is planned for when their number is left to the data."""
@@ -233,9 +235,10 @@ def _finish(
 ) -> None:
     """Take a run to its result, start by start."""
     run, count = directory.path, job.spec.restarts
+    tell = log.warning if progress is None else before(progress)
     if place.distributed:
         before(progress)(f"connecting to {place.words}" if place.scheduler else f"starting {place.words}")
-    with place.cluster() as cluster:
+    with place.cluster(tell) as cluster:
         if count == 1:
             advance(directory, job, place, cluster, first, progress)
             return
