@@ -34,7 +34,7 @@ HERE = ("summary", "stability", "features", "number", "members")
 OF_ONE_DRAW = ("diagnosis", "rows")
 """Nodes of a sampler's result that tell of its last draw alone."""
 
-MADE: Mapping[str, Callable[[Values], float]] = {
+REDUCTIONS: Mapping[str, Callable[[Values], float]] = {
     "sum": lambda values: float(values.sum()),
     "max": lambda values: float(values.max()),
     "min": lambda values: float(values.min()),
@@ -44,7 +44,7 @@ MADE: Mapping[str, Callable[[Values], float]] = {
     "extreme": lambda values: float(np.abs(values).max()),
     "last": lambda values: float(values.ravel()[-1]),
 }
-"""What is made of the numbers of a variable; those that are not finite are left out."""
+"""Reductions of a variable to one number; numbers that are not finite are left out."""
 
 
 class Facts:
@@ -100,12 +100,12 @@ class Facts:
         return systems.of_result(self.attrs).weights_type.has_weights
 
     @property
-    def who(self) -> str:
+    def row_node(self) -> str:
         """The node of z of the rows."""
         return "members" if self.sampled else "rows"
 
     @property
-    def home(self) -> str:
+    def feature_node(self) -> str:
         """The node of `mean` and `prevalence` of the features that are shown."""
         return "features" if self.sampled else "params"
 
@@ -125,7 +125,7 @@ class Facts:
     @cached_property
     def seen(self) -> Seen | None:
         """What the rows say together; None for a result without rows or without a dictionary."""
-        if not self.has(f"{self.who}/z") or not self.has(f"{self.home}/mean"):
+        if not self.has(f"{self.row_node}/z") or not self.has(f"{self.feature_node}/mean"):
             return None
         if not self.sampled:
             return look(self.result["rows"].to_dataset(), self.values("params/mean"))
@@ -171,30 +171,30 @@ class Facts:
             return False
         return bool((self.values("params/mean_sd") > 0).any())
 
-    def again(self, name: str, k: int, **index: int) -> Number | None:
-        """Of the stability of feature k, which has a place there when it is active in the best fit."""
+    def stability_of(self, name: str, k: int, **index: int) -> Number | None:
+        """A number of the stability of feature k; None unless k is active in the best fit."""
         if not self.has(f"stability/{name}"):
             return None
         places = [int(at) for at in self.stability["feature"].values]
-        return self.one(f"stability/{name}", feature=places.index(k), **index) if k in places else None
+        return self.entry(f"stability/{name}", feature=places.index(k), **index) if k in places else None
 
     def has(self, variable: str) -> bool:
         node, _, name = variable.partition("/")
         held = self._node(node)
         return held is not None and name in held
 
-    def one(self, variable: str, /, **index: int) -> Number:
+    def entry(self, variable: str, /, **index: int) -> Number:
         """An entry of a variable, by positions along its dims."""
         dims, values = self._find(variable)
         value = values[tuple(index[dim] for dim in dims)]
         return Number(variable, float(value), tuple((dim, index[dim]) for dim in dims))
 
-    def made(self, variable: str, of: str, /, **index: int) -> Number:
-        """What is made of a variable along the dims that no position is given for."""
+    def reduced(self, variable: str, of: str, /, **index: int) -> Number:
+        """A reduction of a variable along the dims that no position is given for."""
         dims, values = self._find(variable)
         part = values[tuple(index.get(dim, slice(None)) for dim in dims)].astype(np.float64)
         finite = part[np.isfinite(part)]
-        value = MADE[of](finite) if finite.size else math.nan
+        value = REDUCTIONS[of](finite) if finite.size else math.nan
         return Number(variable, value, tuple((d, index[d]) for d in dims if d in index), of)
 
     def values(self, variable: str) -> Values:
@@ -210,7 +210,7 @@ class Facts:
         return found if isinstance(found, Mapping) else {}
 
     def records(self, name: str) -> list[Mapping[str, Any]]:
-        """The same of several."""
+        """A list of records among the attributes; empty when it is not there."""
         found = self._json(name)
         return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 

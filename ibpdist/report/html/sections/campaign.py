@@ -134,10 +134,10 @@ def _curves(facts: Facts, variable: str, at: At, colour: int, room: Room) -> Ite
     places, restarts = range(facts.summary.sizes[ACROSS]), facts.summary.sizes[RESTART]
     name = words(facts, at)
     made = [
-        (k + room.place(r, restarts), facts.one(variable, **at, truncation=k, restart=r))
+        (k + room.place(r, restarts), facts.entry(variable, **at, truncation=k, restart=r))
         for k, r in product(places, range(restarts))
     ]
-    line = [(float(k), facts.made(variable, of, **at, truncation=k)) for k in places]
+    line = [(float(k), facts.reduced(variable, of, **at, truncation=k)) for k in places]
     if not variable.endswith("active"):
         yield Curve(name, line, colour)
     yield Curve(name, made, colour, joined=False, marked=True)

@@ -32,7 +32,7 @@ def share(facts: Facts, seen: Seen, k: int, j: int) -> Number:
     """Of the rows with feature k those that have j, by the products of their probabilities."""
     with_k = seen.together[k, k]
     value = float(seen.together[k, j] / with_k) if with_k else float("nan")
-    return Number(f"{facts.who}/z", value, (("feature", k), ("feature_", j)), "share together")
+    return Number(f"{facts.row_node}/z", value, (("feature", k), ("feature_", j)), "share together")
 
 
 def _cell(facts: Facts, seen: Seen, k: int, j: int) -> Html:

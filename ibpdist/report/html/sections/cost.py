@@ -30,12 +30,12 @@ def _described(lines: Iterator[tuple[str, Child]]) -> Html:
 
 def _of_campaign(facts: Facts) -> Iterator[tuple[str, Child]]:
     def seconds(of: str) -> Html:
-        made = facts.made("summary/seconds", of)
+        made = facts.reduced("summary/seconds", of)
         return made.html(duration(made.value))
 
     known = float(np.isfinite(facts.values("summary/objective")).sum())
     yield "fits with a result", Number("summary/objective", known, of="count").html(COUNT)
-    yield "steps of all fits", facts.made("summary/steps", "sum").html(COUNT)
+    yield "steps of all fits", facts.reduced("summary/steps", "sum").html(COUNT)
     yield "time of all fits", seconds("sum")
     yield "a fit took", [seconds("median"), " (median), ", seconds("max"), " (longest)"]
 

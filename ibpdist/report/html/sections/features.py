@@ -15,7 +15,7 @@ ROWS = fixed(0, "rows")
 
 
 def cards(facts: Facts) -> Html | None:
-    if not facts.shown or not facts.has(f"{facts.home}/mean"):
+    if not facts.shown or not facts.has(f"{facts.feature_node}/mean"):
         return None
     kind = "pictures" if facts.image else "listed spans" if facts.sampled else "listed"
     made = [_card(facts, k) for k in facts.shown]
@@ -54,7 +54,7 @@ def ends(facts: Facts) -> Child:
 
 def rows_with(facts: Facts, k: int) -> Number:
     """Expected rows that have feature k."""
-    share = facts.one(f"{facts.home}/prevalence", feature=k)
+    share = facts.entry(f"{facts.feature_node}/prevalence", feature=k)
     return Number(share.variable, share.value * float(facts.attrs["rows"]), share.index, "rows")
 
 
@@ -66,7 +66,7 @@ def left_out(facts: Facts) -> Html | None:
     if not more:
         return None
     count = Number("params/active", float(len(more)), of="not shown").html(COUNT)
-    least = facts.one("params/prevalence", feature=more[-1]).html(VALUE)
+    least = facts.entry("params/prevalence", feature=more[-1]).html(VALUE)
     return tag("p", count, " more features are not shown; the least frequent has prevalence ", least, ".")
 
 
@@ -77,7 +77,7 @@ def _seldom(facts: Facts) -> Html | None:
     if not more:
         return None
     count = Number("features/share", float(more), of="not shown").html(COUNT)
-    most = facts.one("features/share", feature=len(facts.shown)).html(PERCENT)
+    most = facts.entry("features/share", feature=len(facts.shown)).html(PERCENT)
     return tag("p", count, " more features are not shown; at most ", most, " of the draws have one of them.")
 
 
@@ -106,7 +106,7 @@ def fixed_ends(most: Number) -> Html:
 
 
 def _card(facts: Facts, k: int) -> Html:
-    prevalence = facts.one(f"{facts.home}/prevalence", feature=k)
+    prevalence = facts.entry(f"{facts.feature_node}/prevalence", feature=k)
     lines: list[Child] = [
         tag("h3", name(facts, k, capital=True)),
         portrait(facts, k),
@@ -114,12 +114,12 @@ def _card(facts: Facts, k: int) -> Html:
         tag("p", prevalence.html(PERCENT), " of the rows", class_="fact"),
     ]
     if facts.sampled:
-        share = facts.one("features/share", feature=k).html(WHOLE_PERCENT)
+        share = facts.entry("features/share", feature=k).html(WHOLE_PERCENT)
         lines.append(tag("p", "in ", share, " of the draws", class_="fact"))
     if facts.has("diagnosis/explained"):
-        share = facts.one("diagnosis/explained", feature=k).html(PERCENT)
+        share = facts.entry("diagnosis/explained", feature=k).html(PERCENT)
         lines.append(tag("p", "explains ", share, " of the variance", class_="fact"))
-    again = facts.again("stability", k)
+    again = facts.stability_of("stability", k)
     if again is not None:
         lines.append(tag("p", "found in ", again.html(WHOLE_PERCENT), " of other starts", class_="fact"))
     return tag("article", lines, [tag("p", word, class_="flag") for word in _flags(facts, k)], class_="card")
@@ -171,8 +171,8 @@ def _cell(facts: Facts, column: Column, k: int) -> Child:
 
 def _number(facts: Facts, variable: str, k: int) -> Number | None:
     if variable.startswith("stability/"):
-        return facts.again(variable.partition("/")[2], k)
-    return facts.one(variable, feature=k) if variable else rows_with(facts, k)
+        return facts.stability_of(variable.partition("/")[2], k)
+    return facts.entry(variable, feature=k) if variable else rows_with(facts, k)
 
 
 CARDS = Section("features", "The features", cards)

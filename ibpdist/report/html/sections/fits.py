@@ -108,14 +108,14 @@ def _cut(shown: int, whole: int, of: str) -> Html | None:
 
 def _summed(facts: Facts, at: At) -> Iterator[Child]:
     def made(name: str, of: str, form: Form) -> Html:
-        return facts.made(f"summary/{name}", of, **at).html(form, unit=False)
+        return facts.reduced(f"summary/{name}", of, **at).html(form, unit=False)
 
     yield _name(facts, at)
     yield made("objective", "max", NATS)
     yield made("objective", "spread", NATS)
     if facts.scored:
         yield made("heldout", "max", SCORE)
-    low, high = (facts.made("summary/active", of, **at) for of in ("min", "max"))
+    low, high = (facts.reduced("summary/active", of, **at) for of in ("min", "max"))
     same = not low.known or low.value == high.value
     yield low.html(COUNT) if same else [low.html(COUNT), " to ", high.html(COUNT)]
     if facts.has("summary/seconds"):
@@ -134,7 +134,7 @@ def _line(facts: Facts, at: At, names: list[str], told: list[str]) -> list[Child
 
 def _numbers(facts: Facts, at: At, names: list[str]) -> Iterator[Child]:
     for name in names:
-        number = facts.one(f"summary/{name}", **at)
+        number = facts.entry(f"summary/{name}", **at)
         yield number.html(FORMS.get(name, COUNT), unit=False) if number.known else NONE
 
 

@@ -22,9 +22,9 @@ LEVEL, RHAT = significant(5), fixed(3)
 def headline(facts: Facts) -> Html:
     """4 features in 80 % of the draws; 4 to 5 in 95 %."""
     at = chains.span(facts.values("number/share"))
-    best, low, high = (facts.one("number/features", features=k) for k in (at.best, at.low, at.high))
+    best, low, high = (facts.entry("number/features", features=k) for k in (at.best, at.low, at.high))
     noun = " feature in " if best.value == 1 else " features in "
-    share = facts.one("number/share", features=at.best).html(WHOLE_PERCENT)
+    share = facts.entry("number/share", features=at.best).html(WHOLE_PERCENT)
     said = [best.html(COUNT), noun, share, " of the draws"]
     if at.low == at.high:
         return join(said)
@@ -53,7 +53,7 @@ def sizes(facts: Facts) -> tuple[Number, Number]:
 
 def worst(facts: Facts) -> Number | None:
     """The largest R-hat, None when there are too few draws for any."""
-    found = facts.made("diagnostics/rhat", "max")
+    found = facts.reduced("diagnostics/rhat", "max")
     return found if found.known else None
 
 
@@ -75,8 +75,8 @@ def body(facts: Facts) -> Html | None:
 
 
 def _line(facts: Facts, at: int) -> Iterator[Child]:
-    yield facts.one("number/features", features=at).html(COUNT)
-    share = facts.one("number/share", features=at)
+    yield facts.entry("number/features", features=at).html(COUNT)
+    share = facts.entry("number/share", features=at)
     yield [share.html(PERCENT, unit=False), bar(share.value)]
 
 
@@ -106,7 +106,7 @@ def agreement(facts: Facts) -> Html | None:
 
 def _row(facts: Facts, at: int) -> Iterator[Child]:
     for name, form, bad in COLUMNS:
-        number = facts.one(f"diagnostics/{name}", variable=at)
+        number = facts.entry(f"diagnostics/{name}", variable=at)
         shown = number.html(form)
         yield tag("strong", shown, class_="bad") if bad(number.value) else shown
 

@@ -77,7 +77,7 @@ def _learned(facts: Facts) -> Iterator[Child]:
         variable = f"params/{name}"
         if not facts.has(variable):
             continue
-        number = facts.made(variable, "median") if facts.values(variable).ndim else facts.one(variable)
+        number = facts.reduced(variable, "median") if facts.values(variable).ndim else facts.entry(variable)
         yield tag("span", said, " ", number.html(VALUE), " (median)" if number.of else None, class_="part")
 
 

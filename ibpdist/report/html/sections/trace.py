@@ -39,7 +39,7 @@ def _curve(facts: Facts, name: str, words: str, colour: int) -> Iterator[Curve]:
     chains = _chains(facts)
     for more, chain in enumerate(chains):
         points = [
-            (float(step), facts.one(f"trace/{name}", step=at, **chain)) for at, step in enumerate(steps)
+            (float(step), facts.entry(f"trace/{name}", step=at, **chain)) for at, step in enumerate(steps)
         ]
         said = f"{words}, chain {more}" if len(chains) > 1 else words
         yield Curve(said, points, (colour + more) % COLOURS)
@@ -69,7 +69,7 @@ def _kept(facts: Facts) -> Child:
     """Of a sampler: where the draws begin that are kept."""
     if not facts.sampled:
         return None
-    first = facts.one("posterior/step", draw=0).html(COUNT)
+    first = facts.entry("posterior/step", draw=0).html(COUNT)
     return ["Draws are kept from step ", first, " on. "]
 
 
@@ -119,7 +119,7 @@ def _terms(facts: Facts) -> Html | None:
 
 
 def _term(facts: Facts, name: str, step: int, chain: dict[str, int]) -> Html:
-    return facts.one(f"trace/{name}", step=step, **chain).html(NATS, unit=False)
+    return facts.entry(f"trace/{name}", step=step, **chain).html(NATS, unit=False)
 
 
 SECTION = Section("trace", "How the fit progressed", body)

@@ -77,7 +77,7 @@ def _convergence(facts: Facts) -> Iterator[Verdict]:
 
 
 def _room(facts: Facts) -> Iterator[Verdict]:
-    active, most = facts.made("params/active", "sum"), facts.attribute("truncation")
+    active, most = facts.reduced("params/active", "sum"), facts.attribute("truncation")
     of = [active.html(COUNT), " of ", most.html(COUNT)]
     full = facts.has("diagnosis/used_up") and bool(facts.values("diagnosis/used_up"))
     larger = _larger(facts)
@@ -106,10 +106,10 @@ def _larger(facts: Facts) -> Number | None:
     found = [
         (int(k), at)
         for at, k in enumerate(tried)
-        if k.isdigit() and facts.made("summary/objective", "max", **here | {"truncation": at}).known
+        if k.isdigit() and facts.reduced("summary/objective", "max", **here | {"truncation": at}).known
     ]
     most, at = max(found, default=(0, 0))
-    return facts.one("summary/truncation", truncation=at) if most > int(facts.attrs["truncation"]) else None
+    return facts.entry("summary/truncation", truncation=at) if most > int(facts.attrs["truncation"]) else None
 
 
 def _starts(facts: Facts) -> Iterator[Verdict]:
@@ -124,7 +124,7 @@ def _starts(facts: Facts) -> Iterator[Verdict]:
     if diagnosis.agree(objectives):
         yield FACT, ["The ", count, " starts have come to the same objective."]
         return
-    spread = facts.made("restarts/objective", "spread").html(VALUE)
+    spread = facts.reduced("restarts/objective", "spread").html(VALUE)
     yield OPEN, ["The best of ", count, " starts is shown; their objectives span ", spread, " nats."]
 
 
@@ -135,7 +135,7 @@ def _restarts(facts: Facts) -> Iterator[Verdict]:
         return
     least = f"{facts.stability.attrs['least']:.0%}".replace("%", "\u00a0%")
     limit = tag("span", least, data_limit="stability")
-    said = [again.html(COUNT), " of ", facts.made("params/active", "sum").html(COUNT)]
+    said = [again.html(COUNT), " of ", facts.reduced("params/active", "sum").html(COUNT)]
     kind = GOOD if again.value == len(facts.active) else DOUBT
     yield kind, [said, " features are found in at least ", limit, " of the other starts."]
 
@@ -165,7 +165,7 @@ def _heldout(facts: Facts) -> Iterator[Verdict]:
 
 def _cells(facts: Facts, at: int) -> list[Child]:
     known = facts.has("heldout/cells")
-    return [facts.one("heldout/cells", evaluation=at).html(COUNT), " "] if known else []
+    return [facts.entry("heldout/cells", evaluation=at).html(COUNT), " "] if known else []
 
 
 def _margin(error: Number | None) -> list[Child]:
@@ -220,7 +220,7 @@ def _remark(facts: Facts, text: str) -> Html:
     for one in found:
         shown: Child = tag("span", one[0], data_label="feature")
         if one.re is _VALUE:
-            value = facts.one(f"diagnosis/{one[1]}", feature=pair[0], feature_=pair[1])
+            value = facts.entry(f"diagnosis/{one[1]}", feature=pair[0], feature_=pair[1])
             shown = ["(", one[1], " ", value.html(fixed(2)), ")"]
         parts += [text[at : one.start()], shown]
         at = one.end()
