@@ -1,6 +1,6 @@
 """One flow at a time for a run; flow runs whose process died are marked as crashed by the next one.
 
-A process that is killed cannot tell the server, which goes on showing it as running. But its lock
+A process that is killed cannot inform the server, which keeps showing it as running. But its lock
 goes with it. So whoever holds the lock of a run knows that no other flow run works on it.
 """
 
@@ -50,7 +50,7 @@ def owned(run: str) -> Iterator[None]:
 
 def mark_crashed(run: Path, ours: FlowRun) -> list[str]:
     """Mark what still counts as running on a run that `ours` alone holds; the names of these flow runs."""
-    crashed: State[Any] = Crashed(message=f"the process was killed; {ours.name} goes on from {run}")
+    crashed: State[Any] = Crashed(message=f"the process was killed; {ours.name} continues from {run}")
     marked = []
     with get_client(sync_client=True) as client:
         for other in _others(client, run, ours):

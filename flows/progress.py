@@ -1,4 +1,4 @@
-"""How far a task is, told to the server at most once a minute and without ever waiting for it."""
+"""Progress of a task, sent to the server at most once a minute and without waiting for it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ EVERY, LAST = 60.0, 5.0
 
 
 class Minutely:
-    """Posts the newest of what it is told from a thread of its own.
+    """Posts the newest report from a thread of its own.
 
-    A server that is slow or gone costs the work nothing: what cannot be posted is dropped.
+    A server that is slow or gone does not delay the work: a report that cannot be posted is dropped.
     """
 
     def __init__(self, key: str, every: float = EVERY) -> None:
@@ -60,12 +60,12 @@ class Minutely:
             else:
                 update_progress_artifact(self._artifact, percent, description=sentence)
         except Exception as error:  # noqa: BLE001  (whatever a client may raise, the work goes on)
-            log.debug("progress was not told: %s", error)
+            log.debug("progress was not posted: %s", error)
 
 
 @contextmanager
 def minutely(key: str, every: float = EVERY) -> Iterator[Minutely]:
-    """Tell while the work goes on, and at its end."""
+    """Post reports during the work and at its end."""
     teller = Minutely(key, every)
     try:
         yield teller
@@ -92,7 +92,7 @@ def stepping(run: str, limit: int) -> Iterator[lines.Step]:
 
 @contextmanager
 def sweeping(run: str) -> Iterator[lines.Sweep]:
-    """Progress of a campaign, told in the same places."""
+    """Progress of a campaign: an artifact, or without a server lines on standard error."""
     if not is_served():
         with lines.sweeping("sweep") as progress:
             yield progress
@@ -102,7 +102,7 @@ def sweeping(run: str) -> Iterator[lines.Sweep]:
 
 
 def in_words(now: lines.CampaignStatus) -> str:
-    """Where a campaign is, in one line for each fit that runs and one for all."""
+    """The status of a campaign: a line for each running fit and one for all."""
     return "\n".join(lines.standing("sweep", now))
 
 

@@ -19,7 +19,7 @@ from ibpdist.report.campaign import summary
 
 @step("sweep")
 def sweep_step(campaign: str, run: str, where: dict[str, Any]) -> str:
-    """Make the fits of a grid that are not there yet; the path of the campaign."""
+    """Make the missing fits of a grid; the path of the campaign."""
     with sweeping(run) as progress:
         made = ibp.sweep(campaign, run, progress=progress, **where)
     artifacts.say(run, "answer", summary(made))
@@ -29,7 +29,7 @@ def sweep_step(campaign: str, run: str, where: dict[str, Any]) -> str:
 
 @flow(name="sweep")
 def sweep(campaign: str, run: str, where: Where = Where()) -> str:  # noqa: B008  (frozen)
-    """Make all fits of a campaign that are not there yet; those that failed are tried again.
+    """Make the missing fits of a campaign; failed fits are repeated.
 
     Args:
         campaign: The YAML file of the campaign.
@@ -43,7 +43,7 @@ def sweep(campaign: str, run: str, where: Where = Where()) -> str:  # noqa: B008
 
 
 def refuse_failed(run: str) -> None:
-    """A flow whose campaign has fits that failed has failed; it says why, with the exit code of the first."""
+    """Fail the flow when fits of its campaign failed, with the reason and exit code of the first."""
     found = ibp.open_campaign(run)
     if found.failed:
         fit, reason, code = found.failed[0]

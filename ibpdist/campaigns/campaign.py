@@ -57,7 +57,7 @@ class Campaign:
         dims = self.spec.dims()
         for name in labels:
             if name not in dims:
-                raise UsageError(f"{name} is no dim of this campaign; expected one of {', '.join(dims)}")
+                raise UsageError(f"{name} is not a dim of this campaign; expected one of {', '.join(dims)}")
         for fit in self.manifest.fits:
             if all(_same(fit.labels[name], value) for name, value in labels.items()):
                 yield fit
@@ -86,7 +86,7 @@ class Campaign:
     def best_fit(self, by: By | None = None, **labels: Any) -> Fit:
         """The finished fit with the highest held-out score or objective, of those with these labels.
 
-        By objective a sampler is the best only among samplers: a log joint density is no bound. Fits with
+        By objective a sampler is the best only among samplers: a log joint density is not a bound. Fits with
         different hold-outs saw different cells and are scored on different ones, so where `holdout` is
         swept it is one of the labels.
         """
@@ -139,13 +139,13 @@ class Campaign:
     def failed(self) -> list[tuple[Fit, str, int]]:
         """Fits that failed, with the reason and the exit code of each."""
         some = [fit for fit in self.manifest.fits if self.number(fit, "status") == "failed"]
-        damaged = {"code": StorageError.code}  # nobody has noted it yet
+        damaged = {"code": StorageError.code}  # not recorded yet
         codes = [(failure(self.path, fit.id) or damaged)["code"] for fit in some]
         return [(fit, self.number(fit, "stop"), code) for fit, code in zip(some, codes, strict=True)]
 
     @property
     def cut_short(self) -> bool:
-        """Whether a fit met the limit of steps that nobody chose."""
+        """Whether a fit stopped at the default limit of steps."""
         default = FitSpec.model_fields["steps"].default
         return any(
             fit.spec.steps == default == self.number(fit, "steps")
@@ -169,7 +169,7 @@ class Campaign:
         top = self.best_fit(**labels)
         if systems.find(top.spec.system).sampler:
             raise UsageError(
-                f"{top.spec.system}: of a sampler one draw is no answer, so restarts are not compared; "
+                f"{top.spec.system}: one draw of a sampler is not an answer, so restarts are not compared; "
                 "ibp.posterior.features says of each how sure its features are"
             )
         found = {fit.labels["restart"]: self.open(fit) for fit in self.restarts(**labels)}

@@ -76,7 +76,7 @@ class Manifest:
         return cls(CampaignSpec.model_construct(**body["spec"]), body["fingerprint"], fits)
 
     def write(self, path: Path) -> None:
-        """What is sealed comes first: a kill leaves no campaign.yaml that says something else."""
+        """The sealed manifest is written first: a kill leaves no campaign.yaml that differs from it."""
         fits = [
             {"id": fit.id, "labels": dict(fit.labels), "spec": fit.spec.model_dump()} for fit in self.fits
         ]
@@ -98,11 +98,11 @@ def is_meant(path: Path) -> bool:
 
 
 def sealed_grid(path: Path) -> CampaignSpec:
-    """The grid that a campaign was made with; refused while its campaign.yaml says something else."""
+    """The grid that a campaign was made with; refused while its campaign.yaml differs."""
     manifest = Manifest.read(path)
     if (path / GRID).exists() and not manifest.is_told(path):
         raise StorageError(
-            f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it to go on with that one, "
+            f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it to continue with that one, "
             "or give another grid to sweep in a file of its own"
         )
     return manifest.spec

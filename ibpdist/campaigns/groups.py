@@ -34,7 +34,7 @@ def parallel_groups(fits: Sequence[Fit], source: Source, workers: int) -> int:
 
 
 def resources_per_group(place: Place, count: int, processes: int | None) -> Place:
-    """The place as each of `count` groups sees it that advance side by side."""
+    """The share of a place that each of `count` groups has when they advance side by side."""
     if count == 1:
         return place
     memory = place.memory or available(processes or place.processes)
@@ -43,7 +43,7 @@ def resources_per_group(place: Place, count: int, processes: int | None) -> Plac
 
 
 def spread(groups: Sequence[Sequence[Fit]], count: int) -> list[list[Fit]]:
-    """At least so many groups, if there are as many fits: the largest ones are divided, large fits evenly."""
+    """At least `count` groups, if there are as many fits: the largest ones are divided, large fits evenly."""
     made = [list(fits) for fits in groups]
     while len(made) < count:
         largest = max(made, key=len)

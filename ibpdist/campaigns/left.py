@@ -100,7 +100,7 @@ class Ledger:
     began: float | None = None
 
     def begin(self, group: Sequence[str], now: float) -> None:
-        """A group begins, or goes on; its fits have done nothing yet that counts."""
+        """Note that a group begins or continues; none of its steps count yet."""
         self.began = now if self.began is None else self.began
         self.last[tuple(group)] = now
         for fit in group:
@@ -140,7 +140,7 @@ class Ledger:
         self.written |= set(group)
 
     def score(self, number: int, of: int, share: float, now: float) -> None:
-        """So much is done of the score of one of so many fits."""
+        """Note the share that is done of the score of one of `of` fits."""
         began = now if self.scoring is None else self.scoring.began
         self.scoring = Scoring(began, number, of, share)
 
@@ -251,7 +251,7 @@ class ScoreTimes:
         self._known: dict[str, dict[int, float]] = {}
 
     def of(self, fit: str, system: str, active: int, ended: bool) -> float:
-        """Seconds of the score of a fit with so many active features, which it keeps when it has ended."""
+        """Seconds of the score of a fit with this number of active features; kept once the fit has ended."""
         known = self._known.setdefault(system, {})
         began = self._clock()
         cheap = self._spent <= TRIALS * (began - self._began)

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
 
 Given = str | Path | CampaignSpec | Mapping[str, Any]
-"""A YAML file, or what would stand in it."""
+"""A YAML file, or its keys and values."""
 
 
 def sweep(
@@ -74,12 +74,12 @@ def sweep(
     cache: int | None = None,
     progress: Sweep | None = None,
 ) -> Campaign:
-    """Make all fits of a grid that are not in RUN yet; what it found, as `open_campaign` gives it.
+    """Make all fits of a grid that are not in RUN yet; the campaign, as `open_campaign` gives it.
 
     campaign: a YAML file, or a mapping with its keys: data, system, truncation, restarts, seed, steps,
     rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin.
-    run: the directory of the campaign. An interrupted one goes on; with more values than before only
-    what is new is computed; fits that failed are tried again.
+    run: the directory of the campaign. An interrupted campaign is continued; with more values than before
+    only the new fits are computed; failed fits are repeated.
     workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
     progress: is called with a `CampaignStatus` after each step.
     """
@@ -136,7 +136,7 @@ class CampaignRunner:
     place: Place
     progress: Sweep | None
     share: Place = field(init=False)
-    """What each of the groups has of the place that advance side by side."""
+    """The share of the place that each of the groups has which advance side by side."""
     told: CampaignProgress = field(init=False)
     wanted: set[str] = field(default_factory=set)
     """Ids of the fits to make."""
@@ -167,7 +167,7 @@ class CampaignRunner:
         table.write(self.directory.path, self.manifest)
 
     def _trial(self, fit: Fit, active: int) -> float:
-        """Seconds of the score of a fit with so many active features, by a trial on some rows."""
+        """Seconds of the score of a fit with this number of active features, by a trial on some rows."""
         return self.timing.score(fit.spec, active)
 
     @cached_property
@@ -182,7 +182,7 @@ class CampaignRunner:
         return self.views[recipe]
 
     def _is_made(self, fit: Fit) -> bool:
-        """Whether its result is there; without a log that tells of its end the fit has failed."""
+        """Whether its result is there; when the log does not record its end, the fit has failed."""
         folder = fit_folder(self.directory.path, fit.id)
         if not is_finished(self.directory.path, fit.id):
             return False
@@ -193,7 +193,7 @@ class CampaignRunner:
         return True
 
     def _can_begin(self, fit: Fit) -> bool:
-        """Whether its system takes its settings and the data; else it has failed, and the others have not."""
+        """Whether its system takes its settings and the data; otherwise only this fit has failed."""
         try:
             job_on(fit.spec, self.seen(fit))
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
@@ -213,8 +213,8 @@ class CampaignRunner:
         return [*known, *spread(new, count - len(known))]
 
     def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
-        """So many groups at a time. Each has a thread, which mostly waits for the cluster; what ends one of
-        them other than well ends all."""
+        """Advance `count` groups at a time. Each has a thread, which mostly waits for the cluster; an error
+        of one ends all."""
         if cluster is None or count == 1:
             for fits in waiting:
                 self._advance(fits, cluster)
@@ -230,7 +230,7 @@ class CampaignRunner:
                 raise
 
     def _advance(self, fits: Sequence[Fit], cluster: Cluster | None) -> None:
-        """Take a group to its results; when something breaks for all of it, its fits go on by halves."""
+        """Take a group to its results; when all of it fails, its fits are continued in two halves."""
         step = self._alone if is_sampler(fits[0]) else self._together
         broken = step(fits, cluster)
         if broken is None:
@@ -249,7 +249,7 @@ class CampaignRunner:
                 self._advance(some, cluster)
 
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
-        """Step a group to its end; what broke it, if anything did that is not of the place where it runs."""
+        """Step a group to its end; the error if it failed for a reason of its own."""
         self.told.rest(fits)
         source = self.seen(fits[0])
         try:
@@ -257,30 +257,30 @@ class CampaignRunner:
             memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
         except UsageError as error:
             return error
-        with _going_on(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
+        with _resumable(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
             run.events.add("memory", plan=str(memory))
             with _engine(run, cluster, memory, source.chunks) as engine:
                 try:
                     groups.finish(self.directory, run, fits, job, engine, partial(self.told.step, fits))
                 except (ClusterLost, StorageError):
                     raise
-                except Exception as error:  # noqa: BLE001  (the fits of other groups go on)
+                except Exception as error:  # noqa: BLE001  (the fits of other groups continue)
                     groups.close(run, broken=str(error))
                     return error
         self.told.rest(fits)
         return None
 
     def _alone(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
-        """The same of a sampler: its chains advance together, in a run that is that of the fit already."""
+        """Take a sampler to its end in the run of its fit; the error if it failed for a reason of its own."""
         self.told.rest(fits)
         (fit,) = fits
         job = job_on(fit.spec, self.seen(fit))
-        with _going_on(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
+        with _resumable(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
             try:
                 advance(run, job, self.share, cluster, progress=partial(self.told.step, fits))
             except (ClusterLost, StorageError):
                 raise
-            except Exception as error:  # noqa: BLE001  (the other fits go on)
+            except Exception as error:  # noqa: BLE001  (the other fits continue)
                 return error
             seconds = table.ended(run.path)["seconds"]
         self.told.rest(fits)
@@ -329,8 +329,8 @@ class CampaignRunner:
 
 
 @contextmanager
-def _going_on(campaign: Path) -> Iterator[None]:
-    """A cluster that is lost ends the campaign; the sentence says how that goes on, not a part of it."""
+def _resumable(campaign: Path) -> Iterator[None]:
+    """End the campaign when the cluster is lost, with the command that continues the whole campaign."""
     try:
         yield
     except ClusterLost as lost:

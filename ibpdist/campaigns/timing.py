@@ -33,7 +33,7 @@ PLAIN = {"start": "random", "moves": False}
 CELLS, STEPS, FEW, SCORED = 1 << 19, 5, 4, 128
 """Of a trial: cells, steps, and rows that are scored, a few and some."""
 HIDDEN = 5
-"""Every so many columns one is hidden."""
+"""One of this number of columns is hidden."""
 LESS = 3
 """Features that a trial of a score has less."""
 BLOCK = 512
@@ -89,7 +89,7 @@ class Timing:
         return held(self.rows, spec.holdout) if spec.holdout else self.rows
 
     def seconds(self, spec: FitSpec, stored: int) -> float:
-        """Of a fit: its start, its steps, writing its result of so many bytes, and its score."""
+        """Seconds of a fit: its start, its steps, writing `stored` bytes of result, and its score."""
         row, update = self._plain(spec)
         trial = self._trial(spec)
         steps = (trial.begin + spec.steps * trial.each) * (row * self._share_of(spec) + update)
@@ -150,7 +150,7 @@ class Timing:
         return self.trials[kind]
 
     def _made(self, spec: FitSpec, steps: int) -> tuple[list[float], int]:
-        """Seconds after each of so many steps of a fit of some rows, and the features that it has then."""
+        """Seconds after each of `steps` steps of a fit of some rows, and its number of features then."""
         job = job_on(spec.model_copy(update={"truncation": self._features(spec)}), self.seen(spec))
         engine = Serial(Workbench(job.algorithm, job.seen, MemoryHistory(), spec.seed, cache=1 << 30))
         times: list[float] = []
@@ -162,7 +162,7 @@ class Timing:
         return times, max(1, int(trace.get("active", features(spec))))
 
     def score(self, spec: FitSpec, active: int) -> float:
-        """Seconds for the hidden cells of half of the rows, with so many features that occur."""
+        """Seconds for the hidden cells of half of the rows, with `active` features."""
         found, sampler = min(active, self._features(spec)), systems.find(spec.system).sampler
         kind = systems.find(spec.system).weights, found, 0.0 if sampler else 0.1
         if kind not in self.scores:

@@ -9,7 +9,7 @@ from typing import Any
 def of_system(
     system: str, K: int | str, steps: int | None, rtol: float | None = None, fits: int = 1
 ) -> dict[str, Any]:
-    """Options of `stepping` for so many fits of a system, one after the other."""
+    """Options of `stepping` for a number of fits of a system, one after the other."""
     from ibpdist.base.timeleft import stopping
     from ibpdist.catalog.spec import FitSpec
     from ibpdist.catalog.systems import find

@@ -53,7 +53,7 @@ def demo(
     say(f"{ROWS:,} images of 6 x 6, sums of four planted shapes plus noise of variance {NOISE}: {data.path}")
     campaign = _campaign(data, folder / "shapes.run", seed, overwrite, progress, place)
     result, picture = campaign.best(), folder / "features.png"
-    say(f"{_swept(campaign)}{_where(place)}; the best one has room for {result.attrs['truncation']}")
+    say(f"{_swept(campaign)}{_where(place)}; the best one has K = {result.attrs['truncation']}")
     for line in _judged(result, data, new, picture):
         say(line)
     made = [data.path, new.path, campaign.path, picture, report(campaign.path)]
@@ -64,7 +64,7 @@ def demo(
 def _campaign(
     data: Dataset, run: Path, seed: int, overwrite: bool, progress: Sweep | None, place: Place
 ) -> Campaign:
-    """Fits of different truncation from several starts; a campaign that is there is made anew if asked."""
+    """Fits of different truncation from several starts; with `overwrite` an existing campaign is replaced."""
     from ibpdist.campaigns.directory import is_campaign
     from ibpdist.campaigns.run import sweep
     from ibpdist.storage.lock import refuse_held

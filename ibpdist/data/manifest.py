@@ -58,7 +58,7 @@ def encode(manifest: Manifest) -> bytes:
 def is_ours(store: Path) -> bool:
     """Whether something is a dataset of ours: it has a manifest, or says in its attributes that it had one.
 
-    A copy that xarray made says so too, but xarray gives each array of floats a `_FillValue`.
+    A copy made by xarray has the same attribute, but xarray gives each array of floats a `_FillValue`.
     """
     if (store / NAME).exists():
         return True

@@ -11,7 +11,7 @@ from ibpdist.data.urls import refuse_urls
 
 def refuse_place(target: str | Path, *inputs: object) -> None:
     """Refuse an output inside a Zarr store, whose files are then not those that were written, and one that
-    holds an input, which goes when the output is replaced. Inputs that are no paths are in memory."""
+    holds an input, which goes when the output is replaced. Inputs other than paths are in memory."""
     refuse_urls(target, *inputs)
     made = Path(target).resolve()
     for parent in made.parents:

@@ -104,7 +104,7 @@ class Checkpoints:
         shutil.rmtree(self.folder(step), ignore_errors=True)
 
     def clean(self, newest: int) -> None:
-        """Remove what is not committed, and what is newer than the checkpoint a run goes on from."""
+        """Remove what is not committed, and what is newer than the checkpoint a run resumes from."""
         if not self.path.is_dir():
             return
         whole = {step for step in self.steps() if step <= newest}

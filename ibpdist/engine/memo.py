@@ -137,7 +137,7 @@ def _gap(array: Array) -> int:
 
 
 def _bytes(array: Array) -> Bytes:
-    """The bytes of an array where they are; a memoryview of them is no buffer to the check sum."""
+    """The bytes of an array where they are; the check sum does not take a memoryview of them."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 

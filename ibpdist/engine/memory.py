@@ -69,7 +69,7 @@ def plan(
 
 
 def available(processes: int) -> int:
-    """Bytes for each of so many processes of this machine, or of the container it is in."""
+    """Bytes for each of `processes` processes of this machine or container."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):  # no container, or one without a limit
         whole = min(whole, int(CGROUP.read_text()))

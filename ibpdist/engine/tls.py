@@ -34,7 +34,7 @@ def security(address: str) -> Any:
         found.get_connection_args("client")
     except OSError as error:  # SSLError is one
         raise UsageError(
-            f"scheduler {address}: {found.tls_client_cert} and its key are no certificate: {error}"
+            f"scheduler {address}: {found.tls_client_cert} and its key are not a certificate: {error}"
         ) from None
     return found
 

@@ -47,7 +47,7 @@ class Watch:
     _empty_since: float | None = None
 
     def look(self) -> list[str]:
-        """Addresses of workers that can be given work; raises ClusterLost when there is no hope."""
+        """Addresses of workers that can be given work; raises ClusterLost when none will come."""
         now = self.clock()
         workers: dict[str, Any] = self._identity()["workers"]
         for address in set(self._seen) - set(workers):
@@ -59,7 +59,7 @@ class Watch:
         return well
 
     def heard(self) -> None:
-        """A result came, so somebody works: waiting for workers begins anew."""
+        """Note that a result came, so a worker works: the time without workers starts again at zero."""
         self._empty_since = None
 
     def _identity(self) -> Identity:

@@ -106,7 +106,7 @@ def facts(result: Any) -> Iterator[tuple[str, str]]:
 
 
 def _scalar(one: Mapping[str, float], draws: int) -> str:
-    """Of so many draws a chain some may not have it."""
+    """In how many draws of each chain the variable is known."""
     have = one.get("draws", draws)
     if np.isnan(one["mean"]):
         return "no draw has one"

@@ -25,7 +25,7 @@ def report(
 
     image: (height, width) of the images that rows are. Without it a square number of columns that
     have no labels is taken for an image.
-    overwrite: replace a file that is no page of a report; a page is replaced without it.
+    overwrite: replace a file that is not a report; a report is replaced without it.
     """
     from ibpdist.storage.records import replace_file
 

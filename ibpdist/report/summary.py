@@ -122,6 +122,6 @@ def _percent(share: float) -> str:
 
 def _restarts(objectives: Any) -> str:
     if diagnosis.agree(objectives):
-        return f"{objectives.size}; they agree: all have come to the same objective"
+        return f"{objectives.size}; all reached the same objective"
     best = int(np.argmax(objectives))
     return f"{objectives.size}; the best is {best}, {np.ptp(objectives):.6g} above the worst"

@@ -137,7 +137,7 @@ def strength(found: Found, seen: Moments) -> Float:
 
 
 def is_constant(seen: Moments) -> NDArray[np.bool_]:
-    """(feature) whether all rows have it, and the same of it."""
+    """(feature) whether all rows have it in the same amount."""
     square = np.diagonal(seen.products) / max(float(seen.rows), 1.0)
     made: NDArray[np.bool_] = np.diagonal(seen.covariance) <= CONSTANT * square
     return made

@@ -46,7 +46,7 @@ def diagnostics(posterior: xr.Dataset) -> xr.Dataset:
 
 
 def remarks(found: xr.Dataset, chains: int, draws: int) -> Iterator[str]:
-    """What a person should know before using so many draws of each chain, in words."""
+    """Remarks on whether chains with this number of draws can be used."""
     yield from _few(found, draws)
     if chains == 1:
         yield (
@@ -81,7 +81,7 @@ def stuck(features: xr.DataArray) -> Iterator[str]:
 
 
 def _who(chains: list[str], count: int) -> tuple[str, str]:
-    """Some of so many chains, and what may be the matter with them."""
+    """The chains by number, and what may be wrong with them."""
     *most, last = chains
     if not most:
         return f"chain {last}", "it may be stuck"

@@ -52,7 +52,7 @@ class RunDirectory:
         """Make a run; `spec` is its YAML. An existing one is refused unless `overwrite`.
 
         `prepare` puts into the folder what the run needs and gives facts for `run.json`, which is
-        written last: without it a folder is no run.
+        written last: without it a folder is not a run.
         """
         new = not path.exists()
         try:
@@ -75,7 +75,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Take an existing run to go on with it."""
+        """Open an existing run to continue it."""
         identity(path)
         lock = Lock(path / "lock")
         try:
@@ -117,7 +117,7 @@ def is_run(path: Path) -> bool:
 
 
 def identity(path: Path) -> dict[str, Any]:
-    """What `run.json` says; refuses what is no run, a newer schema, and a spec that was changed."""
+    """The content of `run.json`; refuses a folder that is not a run, a newer schema, and a changed spec."""
     if not is_run(path):
         raise StorageError(f"{path}: is not a run (run.json is missing); name the directory that fit wrote")
     try:

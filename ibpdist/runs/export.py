@@ -2,12 +2,12 @@
 
     DIR/params/NAME.csv   one file for each array of the parameters
     DIR/params/scalars.csv
-    DIR/diagnosis/...     the same of the diagnosis, where there is one
+    DIR/diagnosis/...     likewise the diagnosis, if there is one
     DIR/transform/...     by what columns were centred and scaled, where they were
     DIR/rows/NAME.csv     a line for each row of the data, read and written chunk by chunk
     DIR/trace.csv         a line for each step (of each chain), a column for each term
     DIR/posterior.csv, diagnostics.csv, restarts.csv, heldout.csv
-                          the same of draws, of the variables of chains, of starts, of scores
+                          likewise draws, diagnostics of chains, starts, scores
 
 Files of arrays (a, b) have a line for each a and a column for each b; arrays with three dims or
 more have a line for each entry. The features of all draws are left in the result: they are many, and

@@ -1,4 +1,4 @@
-"""Fit and resume: from data and a few words to a result."""
+"""Fit and resume: from data and options to a result."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def fit(
 
 
 def _spec(data: Data, given: Mapping[str, Any], **said: Any) -> FitSpec:
-    """The spec of a fit; what is wrong with its options is told before any data are looked at."""
+    """The spec of a fit; wrong options are refused before any data are read."""
     known = {name: value for name, value in given.items() if value is not None}
     try:
         spec = FitSpec.make(data=str(Path(data).absolute()) if _is_path(data) else "memory", **said, **known)
@@ -151,13 +151,13 @@ def resume(
     cache: int | None = None,
     progress: Progress | None = None,
 ) -> xr.DataTree:
-    """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
+    """Continue an interrupted fit to the bits it would have had; a finished one is only opened."""
     refuse_urls(run)
     asked = Place(workers, serial, scheduler, memory, cache)
     path = Path(run)
     identity(path)
     if result.is_complete(path):
-        with suppress(OutputInUse, StorageError):  # only to tidy up; it may lie where nobody can write
+        with suppress(OutputInUse, StorageError):  # only to tidy up; the run may be on a read-only disk
             RunDirectory.open(path).close()
         return result.open_result(path)
     with _releasing(RunDirectory.open(path), new=False) as directory:
@@ -181,7 +181,7 @@ def estimate(
     """Where a fit with a run directory would run and the memory of a process, in words.
 
     `options` are those of `fit`, settings of the system among them. Nothing is computed or written. What
-    could not be or would not fit is refused as it is by `fit`.
+    `fit` would refuse is refused.
     """
     asked = Place(workers, serial, scheduler, memory, cache)
     given = {name: options.pop(name, None) for name in SPECIFIED}
@@ -282,7 +282,7 @@ def advance(
 
 @contextmanager
 def _releasing(directory: RunDirectory, new: bool) -> Iterator[RunDirectory]:
-    """Give a run free at the end; a new one that fails on what it was given before any step is removed."""
+    """Release the lock of a run at the end; a new run whose input is refused before any step is removed."""
     try:
         yield directory
     except (InputError, UsageError, StorageError):
@@ -308,7 +308,7 @@ def _child(path: Path, spec: FitSpec, job: Job) -> Iterator[RunDirectory]:
 
 
 def _reopen(directory: RunDirectory) -> Job:
-    """The job of an interrupted run; refuses other data, tells of other versions."""
+    """The job of an interrupted run; refuses other data, warns of other versions."""
     job = job_of(FitSpec.read(directory.path / "spec.yaml"))
     facts = provenance.facts(job.source)
     if facts["fingerprint"] != directory.identity["fingerprint"]:
@@ -317,7 +317,7 @@ def _reopen(directory: RunDirectory) -> Job:
     if other:
         directory.events.add("moved", now={name: facts[name] for name in other})
         warnings.warn(
-            f"{directory.path}: goes on with other {' and '.join(other)} than it began with; "
+            f"{directory.path}: continues with other {' and '.join(other)} than it began with; "
             "the last bits of the result may differ",
             stacklevel=3,
         )
@@ -337,7 +337,7 @@ def _is_path(data: Data) -> bool:
 
 
 def _store(source: Source, path: Path) -> None:
-    """Write a source in memory to a store with the same chunks, and what it says of its rows and units."""
+    """Write a source in memory to a store with the same chunks, labels, units and image size."""
     start, stop = source.bounds(0)
     done = units.done_to(source)
     said = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})

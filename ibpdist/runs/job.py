@@ -49,7 +49,7 @@ class Job:
         return self.source
 
     def rules(self) -> list[StopRule]:
-        """When the fit stops, and when it must not go on."""
+        """The rules that stop the fit, and those that fail it."""
         monotone = self.algorithm.monotone()
         converged: list[StopRule] = [Converged(self.spec.rtol)] if monotone else []
         return [_guard(self.source, monotone), *converged, StepLimit(self.spec.steps)]
@@ -116,7 +116,9 @@ def check(spec: FitSpec) -> None:
     """Refuse what a system has no use for, before any data are looked at."""
     sampler = systems.find(spec.system).sampler
     if not sampler and (spec.chains > 1 or spec.burn is not None or spec.thin > 1):
-        raise UsageError(f"chains, burn and thin are for samplers, and {spec.system} is none: use restarts")
+        raise UsageError(
+            f"chains, burn and thin are for samplers, and {spec.system} is not one: use restarts"
+        )
     if sampler and spec.restarts > 1:
         raise UsageError(f"restarts are for fits that look for an optimum: for {spec.system} use chains")
     if sampler and spec.burned + spec.thin > spec.steps:

@@ -44,7 +44,7 @@ class Keep(Protocol):
     """Keeps something of steps, and has written it before a checkpoint counts."""
 
     def begin(self, step: int) -> None:
-        """The run goes on after this step."""
+        """Continue the run after this step."""
         ...
 
     def offer(self, now: Snapshot) -> None: ...
@@ -179,7 +179,7 @@ class Saver:
 
 
 def _begin(run: RunDirectory) -> tuple[int, Params] | None:
-    """Step and parameters to go on from: the newest whole checkpoint, else those of step 0, else none."""
+    """Step and parameters to resume from: the newest whole checkpoint, else those of step 0, else none."""
     run.history.file(0).parent.mkdir(exist_ok=True)  # a checkpoint has its own copy of what was lost here
     known = run.checkpoints.newest_whole()
     damaged = [step for step in run.checkpoints.steps() if known is None or step > known[0]]
@@ -197,7 +197,7 @@ def _begin(run: RunDirectory) -> tuple[int, Params] | None:
 def _settled(
     run: RunDirectory, rules: list[StopRule], begin: tuple[int, Params] | None, terms: dict[int, Any]
 ) -> tuple[Snapshot | None, Stop | None]:
-    """The step to go on from as the loop left it, and whether the run had stopped there."""
+    """The step to resume from as the loop left it, and whether the run had stopped there."""
     if begin is None or begin[0] == 0:
         return None, None
     step, params = begin

@@ -72,7 +72,7 @@ def _parameters(path: Path, read: list[Event]) -> list[Path]:
 
 
 def _is_finished(path: Path, read: list[Event]) -> bool:
-    """Whether a run has its result, or had it and has not begun anew since."""
+    """Whether a run has its result, or had it and was not restarted since."""
     marks = [event["event"] for event in read if event["event"] in ("begin", "finished")]
     return result.is_complete(path) or marks[-1:] == ["finished"]
 

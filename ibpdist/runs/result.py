@@ -191,7 +191,7 @@ def _store_of(path: Path) -> Path:
     if all((path / group / "zarr.json").is_file() for group in ("params", "rows")):
         return path
     if (path / "run.json").is_file():
-        raise StorageError(f"{path}: is not finished; go on with resume")
+        raise StorageError(f"{path}: is not finished; continue it with resume")
     what = (
         "result.zarr is missing" if path.is_dir() else "it is a file" if path.exists() else "nothing is there"
     )

@@ -93,7 +93,7 @@ def own(found: xr.Dataset | None, data: str) -> int | None:
 
 
 def _entries(path: Path) -> list[Entry]:
-    """What a run keeps; a StorageError says how to go on when that is damaged."""
+    """The scores of a run; StorageError with the way out when they are damaged."""
     file = path / NAME
     try:
         found: list[Entry] = sealed.read(file) if file.exists() else []

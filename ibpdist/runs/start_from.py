@@ -2,7 +2,7 @@
 
 A fit needs the same model: prior, weights, observation. A sampler of all rows at once takes the features of
 any fit of the same weights and observation, since it needs no prior but its own. A sampler that takes the
-rows in turn has no features but those of its rows, and begins by itself.
+rows in turn has no features but those of its rows, and takes no start.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _refuse_model(theirs: System, ours: System, given: str) -> None:
         return
     able = ", ".join(one.name for one in SYSTEMS.values() if can_begin(one, theirs))
     if ours.in_turn:
-        why = f"{ours.name} takes the rows in turn and begins by itself: leave out {OPTION}, or use {able}"
+        why = f"{ours.name} takes rows in turn and cannot start from a fit: leave out {OPTION}, or use {able}"
     elif (ours.weights, ours.observation) != (theirs.weights, theirs.observation):
         why = f"the features of {theirs.name} {_kind(theirs)}, those of {ours.name} {_kind(ours)}: use {able}"
     else:

@@ -10,7 +10,7 @@ _PLACES = ("*.partial", "*/*.partial", "*/*/*.partial")
 
 
 def litter(path: Path) -> list[Path]:
-    """All that is half written in a run or a campaign; nobody will finish it when nobody is at work there."""
+    """Partially written files of a run or a campaign; remains of a killed process when the lock is free."""
     return [found for place in _PLACES for found in path.glob(place)]
 
 

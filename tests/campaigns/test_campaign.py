@@ -60,7 +60,10 @@ def test_any_fit_by_its_labels(campaign):
             r"6 fits have the labels K = 4; give also mass, restart",
         ),
         ({"truncation": 9, "mass": 2, "restart": 0}, "0 fits have the labels K = 9, mass 2, restart 0"),
-        ({"noise": 1}, "noise is no dim of this campaign; expected one of system, truncation, mass, restart"),
+        (
+            {"noise": 1},
+            "noise is not a dim of this campaign; expected one of system, truncation, mass, restart",
+        ),
         ({}, "12 fits have the labels none; give also truncation, mass, restart"),
     ],
 )

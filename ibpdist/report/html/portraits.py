@@ -30,7 +30,7 @@ def style(facts: Facts) -> Html:
 
 
 def limit(facts: Facts) -> Number:
-    """The magnitude that takes the strongest colour: the largest among the features that are no constants."""
+    """The magnitude that takes the strongest colour: the largest among the features that vary."""
     mean = facts.values(f"{facts.feature_node}/mean")
     constant = facts.values("diagnosis/constant") if facts.has("diagnosis/constant") else np.zeros(len(mean))
     drawn = [k for k in facts.shown if not constant[k]] or facts.shown

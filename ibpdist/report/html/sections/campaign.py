@@ -74,7 +74,7 @@ def _cut(facts: Facts) -> Child:
 
 
 def _mixed(facts: Facts) -> str | None:
-    """A word about samplers, whose level is no bound."""
+    """A remark on samplers, whose objective is not a bound."""
     kinds = {str(one) in SYSTEMS and SYSTEMS[str(one)].sampler for one in facts.summary["system"].values}
     if True not in kinds:
         return None

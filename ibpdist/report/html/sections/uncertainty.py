@@ -70,7 +70,7 @@ def _convergence(facts: Facts) -> Iterator[Verdict]:
     if facts.attrs["stop"] == "converged":
         yield GOOD, ["The fit ", reason, "."]
     else:
-        how = "Go on with more steps (--steps)"
+        how = "Continue with more steps (--steps)"
         if facts.campaign is not None:
             how = "Give its fits more steps (steps: in the campaign file)"
         yield DOUBT, ["The fit has not converged: it was ", reason, f". {how}."]
