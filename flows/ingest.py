@@ -19,9 +19,9 @@ def ingest_step(source: str, store: str, **options: Any) -> str:
     if Path(store).exists():
         _refuse_other(source, store)
         return store
-    made = ibp.ingest(source, store, **options)
-    notes = "".join(f"; {warning}" for warning in made.warnings)
-    artifacts.say(store, "dataset", f"{store}: {made.rows:,} rows of {made.columns:,} columns{notes}")
+    report = ibp.ingest(source, store, **options)
+    notes = "".join(f"; {warning}" for warning in report.warnings)
+    artifacts.say(store, "dataset", f"{store}: {report.rows:,} rows of {report.columns:,} columns{notes}")
     return store
 
 

@@ -55,8 +55,8 @@ class Minutely:
         percent, sentence = newest
         try:
             if self._artifact is None:
-                made = create_progress_artifact(percent, key=self._key, description=sentence)
-                self._artifact = cast("UUID", made)  # not a coroutine: no loop runs in this thread
+                artifact = create_progress_artifact(percent, key=self._key, description=sentence)
+                self._artifact = cast("UUID", artifact)  # not a coroutine: no loop runs in this thread
             else:
                 update_progress_artifact(self._artifact, percent, description=sentence)
         except Exception as error:  # noqa: BLE001  (whatever a client may raise, the work goes on)
@@ -66,11 +66,11 @@ class Minutely:
 @contextmanager
 def minutely(key: str, every: float = EVERY) -> Iterator[Minutely]:
     """Post reports during the work and at its end."""
-    teller = Minutely(key, every)
+    reports = Minutely(key, every)
     try:
-        yield teller
+        yield reports
     finally:
-        teller.close()
+        reports.close()
 
 
 @contextmanager
@@ -80,14 +80,14 @@ def stepping(run: str, limit: int) -> Iterator[lines.Step]:
         with lines.stepping("fit", limit) as progress:
             yield progress
         return
-    with minutely(key(run, "progress")) as teller:
+    with minutely(key(run, "progress")) as reports:
 
         def tell(now: lines.Snapshot) -> None:
             note = f"step {now.step} of at most {limit}, {level(now.trace['objective'], now.trace['active'])}"
-            teller.tell(100.0 * now.step / limit, note)
+            reports.tell(100.0 * now.step / limit, note)
 
         yield tell
-        teller.tell(100.0, "finished")
+        reports.tell(100.0, "finished")
 
 
 @contextmanager
@@ -97,13 +97,13 @@ def sweeping(run: str) -> Iterator[lines.Sweep]:
         with lines.sweeping("sweep") as progress:
             yield progress
         return
-    with minutely(key(run, "progress")) as teller:
-        yield lambda now: teller.tell(100.0 * now.ended / now.fits, in_words(now))
+    with minutely(key(run, "progress")) as reports:
+        yield lambda now: reports.tell(100.0 * now.ended / now.fits, in_words(now))
 
 
 def in_words(now: lines.CampaignStatus) -> str:
     """The status of a campaign: a line for each running fit and one for all."""
-    return "\n".join(lines.standing("sweep", now))
+    return "\n".join(lines.status_lines("sweep", now))
 
 
 def level(objective: float, active: float) -> str:

@@ -21,9 +21,9 @@ from ibpdist.report.campaign import summary
 def sweep_step(campaign: str, run: str, where: dict[str, Any]) -> str:
     """Make the missing fits of a grid; the path of the campaign."""
     with sweeping(run) as progress:
-        made = ibp.sweep(campaign, run, progress=progress, **where)
-    artifacts.say(run, "answer", summary(made))
-    artifacts.table(run, made.summary)
+        result = ibp.sweep(campaign, run, progress=progress, **where)
+    artifacts.say(run, "answer", summary(result))
+    artifacts.table(run, result.summary)
     return run
 
 
@@ -44,10 +44,10 @@ def sweep(campaign: str, run: str, where: Where = Where()) -> str:  # noqa: B008
 
 def refuse_failed(run: str) -> None:
     """Fail the flow when fits of its campaign failed, with the reason and exit code of the first."""
-    found = ibp.open_campaign(run)
-    if found.failed:
-        fit, reason, code = found.failed[0]
-        count = f"{len(found.failed)} of {counted(len(found.manifest.fits), 'fit')} failed"
+    campaign = ibp.open_campaign(run)
+    if campaign.failed:
+        fit, reason, code = campaign.failed[0]
+        count = f"{len(campaign.failed)} of {counted(len(campaign.manifest.fits), 'fit')} failed"
         error = IbpError(f"{run}: {count}, first {in_words(fit.labels)}: {reason}")
         error.code = code
         raise error

@@ -43,14 +43,14 @@ class Campaign:
 
     def one(self, **labels: Any) -> Fit:
         """The fit with these labels."""
-        found = list(self.with_labels(**labels))
-        if len(found) != 1:
+        fits = list(self.with_labels(**labels))
+        if len(fits) != 1:
             open_dims = [
                 name for name, values in self.spec.dims().items() if len(values) > 1 and name not in labels
             ]
-            more = f"; give also {', '.join(open_dims)}" if found and open_dims else ""
-            raise UsageError(f"{len(found)} fits have the labels {in_words(labels) or 'none'}{more}")
-        return found[0]
+            more = f"; give also {', '.join(open_dims)}" if fits and open_dims else ""
+            raise UsageError(f"{len(fits)} fits have the labels {in_words(labels) or 'none'}{more}")
+        return fits[0]
 
     def with_labels(self, **labels: Any) -> Iterator[Fit]:
         """Fits with these labels, in the order of the grid."""
@@ -117,10 +117,10 @@ class Campaign:
 
     def shown(self) -> Fit:
         """The fit that stands for the campaign: its best, of several hold-outs that of the first."""
-        found = self.bests()
-        if not found:
+        fits = self.bests()
+        if not fits:
             raise StorageError(f"{self.path}: no fit has ended")
-        return found[0]
+        return fits[0]
 
     def _any_ended(self, **labels: Any) -> bool:
         return any(np.isfinite(self.number(fit, "objective")) for fit in self.with_labels(**labels))
@@ -172,10 +172,10 @@ class Campaign:
                 f"{top.spec.system}: one draw of a sampler is not an answer, so restarts are not compared; "
                 "ibp.posterior.features says of each how sure its features are"
             )
-        found = {fit.labels["restart"]: self.open(fit) for fit in self.restarts(**labels)}
-        made = consensus.aligned(found, top.labels["restart"])
+        results = {fit.labels["restart"]: self.open(fit) for fit in self.restarts(**labels)}
+        matched = consensus.aligned(results, top.labels["restart"])
         same = {name: str(value) for name, value in kind_of(top).items()}
-        return made.assign_attrs(same)
+        return matched.assign_attrs(same)
 
     def stability(self, **labels: Any) -> xr.Dataset:
         """`stability` (feature): the share of the other restarts that have a feature of the best one, with
@@ -198,10 +198,10 @@ def kind_of(fit: Fit) -> dict[str, Any]:
 def open_campaign(run: str | Path) -> Campaign:
     """A campaign that `sweep` made, finished or not; damaged fits are left out with a warning."""
     refuse_urls(run)
-    made = read_campaign(Path(run))
-    for why in made.damaged():
+    campaign = read_campaign(Path(run))
+    for why in campaign.damaged():
         warnings.warn(f"leaving out a damaged fit: {why}", stacklevel=2)
-    return made
+    return campaign
 
 
 def read_campaign(path: Path) -> Campaign:

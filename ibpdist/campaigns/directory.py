@@ -57,8 +57,8 @@ class Manifest:
         fits = (Fit(cell.spec.id(fingerprint), cell.labels, cell.spec) for cell in spec.cells())
         return cls(spec, fingerprint, tuple(fits))
 
-    def is_told(self, path: Path) -> bool:
-        """Whether campaign.yaml says what is sealed here."""
+    def matches_grid(self, path: Path) -> bool:
+        """Whether campaign.yaml holds the grid that is sealed here."""
         try:
             return CampaignSpec.read(path / GRID) == self.spec
         except IbpError:
@@ -100,7 +100,7 @@ def is_meant(path: Path) -> bool:
 def sealed_grid(path: Path) -> CampaignSpec:
     """The grid that a campaign was made with; refused while its campaign.yaml differs."""
     manifest = Manifest.read(path)
-    if (path / GRID).exists() and not manifest.is_told(path):
+    if (path / GRID).exists() and not manifest.matches_grid(path):
         raise StorageError(
             f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it to continue with that one, "
             "or give another grid to sweep in a file of its own"
@@ -122,10 +122,10 @@ def failure(path: Path, fit: str) -> dict[str, Any] | None:
     if not file.exists():
         return None
     try:
-        found: dict[str, Any] = sealed.read(file)
+        content: dict[str, Any] = sealed.read(file)
     except StorageError as error:
         return {"reason": f"{error}; sweep tries the fit again", "code": error.code}
-    return found
+    return content
 
 
 class CampaignDirectory:
@@ -148,17 +148,18 @@ class CampaignDirectory:
 
     def begin(self, spec: CampaignSpec, fingerprint: str) -> Manifest:
         """Note what is to be made, also where that note was lost; the data of a campaign stay the same."""
-        made = Manifest.of(spec, fingerprint)
+        manifest = Manifest.of(spec, fingerprint)
         known = Manifest.read(self.path) if is_campaign(self.path) else None
         if known is not None and known.fingerprint != fingerprint:
             raise StorageError(f"{spec.data}: has changed since {self.path} began; choose another place")
-        changed = known is None or known.fits != made.fits
-        if changed or not made.is_told(self.path):
-            made.write(self.path)
+        changed = known is None or known.fits != manifest.fits
+        if changed or not manifest.matches_grid(self.path):
+            manifest.write(self.path)
         if changed:
-            new = made.fits if known is None else {fit.id for fit in made.fits} - {f.id for f in known.fits}
-            self.events.add("manifest", fits=len(made.fits), new=len(new))
-        return made
+            before = set() if known is None else {fit.id for fit in known.fits}
+            new = [fit for fit in manifest.fits if fit.id not in before]
+            self.events.add("manifest", fits=len(manifest.fits), new=len(new))
+        return manifest
 
     def fail(self, fit: Fit, reason: str, code: int) -> None:
         """Note that a fit failed; it is tried again when the campaign is run again."""

@@ -65,16 +65,16 @@ def _chains(fits: Sequence[Fit]) -> str:
 
 def _broken(fits: Sequence[Fit], timing: Timing, place: Place) -> Mapping[str, tuple[Fit, str]]:
     """Fits that cannot begin, each with the reason; restarts of a kind are alike."""
-    told: dict[str, str | None] = {}
-    found = {}
+    faults: dict[str, str | None] = {}
+    broken = {}
     for fit in fits:
         kind = in_words({name: value for name, value in fit.labels.items() if name != "restart"})
-        if kind not in told:
-            told[kind] = _fault(fit, timing, place)
-        reason = told[kind]
+        if kind not in faults:
+            faults[kind] = _fault(fit, timing, place)
+        reason = faults[kind]
         if reason is not None:
-            found[fit.id] = fit, reason
-    return found
+            broken[fit.id] = fit, reason
+    return broken
 
 
 def _fault(fit: Fit, timing: Timing, place: Place) -> str | None:

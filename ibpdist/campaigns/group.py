@@ -70,8 +70,8 @@ class Group:
 
 def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
     """The fits of these specs; the data, as fits see them, are opened unless they are given."""
-    seen = source if source is not None else job_of(specs[0]).source
-    return Group(tuple(job_on(spec, seen) for spec in specs))
+    data = source if source is not None else job_of(specs[0]).source
+    return Group(tuple(job_on(spec, data) for spec in specs))
 
 
 def open_bench(run: str, cache: int, spill: str) -> Workbench:
@@ -93,17 +93,17 @@ def under_way(campaign: Path, wanted: Sequence[Fit]) -> list[list[Fit]]:
 
     Each has all of its fits: those that are there already, or not in the grid any more, end with the others.
     """
-    by_id, found = {fit.id: fit for fit in wanted}, []
+    by_id, groups = {fit.id: fit for fit in wanted}, []
     for folder in sorted((campaign / "groups").glob("*")):
         try:
             fits = _fits(folder, by_id)
         except (StorageError, UsageError):  # damaged, or killed while it was made: its fits are made again
             fits = []
         if fits is not None and any(fit.id in by_id for fit in fits):
-            found.append(fits)
+            groups.append(fits)
         elif fits is not None:
             shutil.rmtree(folder, ignore_errors=True)
-    return found
+    return groups
 
 
 @contextmanager
@@ -188,9 +188,9 @@ def _seconds(run: Path, fits: int) -> list[float]:
     for event in events.read(run / "events.jsonl"):
         if event["event"] != "step":
             continue
-        made = [at for at in range(fits) if f"{at}/objective" in event["terms"]]
-        for at in made:
-            spent[at] += event["seconds"] / len(made)
+        running = [at for at in range(fits) if f"{at}/objective" in event["terms"]]
+        for at in running:
+            spent[at] += event["seconds"] / len(running)
     return [round(one, 3) for one in spent]
 
 
@@ -207,5 +207,5 @@ def _ids(folder: Path) -> list[str] | None:
     """The ids of the fits of a group; None when it has ended."""
     if any(event["event"] == "finished" for event in events.read(folder / "events.jsonl")):
         return None
-    found: list[str] = identity(folder)["ids"]
-    return found
+    ids: list[str] = identity(folder)["ids"]
+    return ids

@@ -44,26 +44,26 @@ def resources_per_group(place: Place, count: int, processes: int | None) -> Plac
 
 def spread(groups: Sequence[Sequence[Fit]], count: int) -> list[list[Fit]]:
     """At least `count` groups, if there are as many fits: the largest ones are divided, large fits evenly."""
-    made = [list(fits) for fits in groups]
-    while len(made) < count:
-        largest = max(made, key=len)
+    divided = [list(fits) for fits in groups]
+    while len(divided) < count:
+        largest = max(divided, key=len)
         if len(largest) == 1:
             break
-        at = made.index(largest)
-        made[at : at + 1] = [largest[::2], largest[1::2]]
-    return made
+        at = divided.index(largest)
+        divided[at : at + 1] = [largest[::2], largest[1::2]]
+    return divided
 
 
 def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:
     """As few groups as fit into memory, in order; a fit that is too large goes alone, and so do samplers."""
-    made: list[list[Fit]] = []
+    groups: list[list[Fit]] = []
     for fit in sorted(fits, key=is_sampler):
-        alone = not made or len(made[-1]) >= LARGEST or is_sampler(fit)
-        if not alone and _fits([*made[-1], fit], source, place, processes):
-            made[-1].append(fit)
+        alone = not groups or len(groups[-1]) >= LARGEST or is_sampler(fit)
+        if not alone and _fits([*groups[-1], fit], source, place, processes):
+            groups[-1].append(fit)
         else:
-            made.append([fit])
-    return made
+            groups.append([fit])
+    return groups
 
 
 def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: int | None = None) -> Plan:

@@ -173,10 +173,10 @@ class Ledger:
         steps = {fit: self._steps_left(fit, usual) for fit in group if not self._has_ended(fit)}
         if any(count is None for count in steps.values()):
             return None
-        made = {fit: count for fit, count in steps.items() if count is not None}
-        work = sum(count * self.plans[fit].units * self._unit(fit) for fit, count in made.items())
-        passes = max(made.values(), default=0.0) * self.overhead
-        begin = sum(fit not in self.made for fit in made) * self.starts.each(0.0)
+        known = {fit: count for fit, count in steps.items() if count is not None}
+        work = sum(count * self.plans[fit].units * self._unit(fit) for fit, count in known.items())
+        passes = max(known.values(), default=0.0) * self.overhead
+        begin = sum(fit not in self.made for fit in known) * self.starts.each(0.0)
         return begin + work + passes + len(group) * self.writes.each(WRITING)
 
     def _scores_left(self, now: float) -> float:
@@ -187,10 +187,10 @@ class Ledger:
         if self.scoring is None:
             return sum(guesses)
         at, guesses = self.scoring.number - 1, guesses[-self.scoring.of :]
-        made = sum(guesses[:at]) + self.scoring.share * guesses[at]
+        done = sum(guesses[:at]) + self.scoring.share * guesses[at]
         prior = GUESSED * sum(guesses)
-        pace = (now - self.scoring.began + prior) / (made + prior) if prior else 1.0
-        return (sum(guesses) - made) * pace
+        pace = (now - self.scoring.began + prior) / (done + prior) if prior else 1.0
+        return (sum(guesses) - done) * pace
 
     def _has_ended(self, fit: str) -> bool:
         return fit in self.written or (fit in self.made and self.made[fit].ended)
@@ -216,21 +216,21 @@ class Ledger:
     def _usual(self) -> dict[str, float]:
         """Steps that fits make, by system and for any of them: of those that have begun, with the steps that
         are expected."""
-        found: dict[str, list[float]] = {}
+        counts: dict[str, list[float]] = {}
         for fit, made in self.made.items():
             left = 0.0 if made.ended else expected(self.plans[fit].stopping, made)
             if made.step and left is not None:
                 for system in (ANY, self.plans[fit].system):
-                    found.setdefault(system, []).append(made.step + left)
-        return {system: sum(steps) / len(steps) for system, steps in found.items()}
+                    counts.setdefault(system, []).append(made.step + left)
+        return {system: sum(steps) / len(steps) for system, steps in counts.items()}
 
 
 def expected(stopping: Stopping, made: Made) -> float | None:
     """The mean number of steps to come, where a prediction is that of the middle of a log-normal."""
-    found = stopping.steps_left(made.levels, made.step)
-    if found is None:
+    left = stopping.steps_left(made.levels, made.step)
+    if left is None:
         return None
-    about, most = found
+    about, most = left
     room = max(0, stopping.limit - made.step)
     if about == most:
         return about

@@ -137,7 +137,7 @@ class CampaignRunner:
     progress: Sweep | None
     share: Place = field(init=False)
     """The share of the place that each of the groups has which advance side by side."""
-    told: CampaignProgress = field(init=False)
+    status: CampaignProgress = field(init=False)
     wanted: set[str] = field(default_factory=set)
     """Ids of the fits to make."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -146,7 +146,7 @@ class CampaignRunner:
 
     def __post_init__(self) -> None:
         path = self.directory.path
-        self.told = CampaignProgress(
+        self.status = CampaignProgress(
             path, self.manifest.fits, self.progress, self._trial, self.place.distributed
         )
 
@@ -156,9 +156,9 @@ class CampaignRunner:
             self.directory.forget_failure(fit)
         wanted = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
         self.wanted = {fit.id for fit in wanted}
-        self.told.rest()
+        self.status.rest()
         if wanted:
-            with self.place.cluster(self.told.wait) as cluster:
+            with self.place.cluster(self.status.wait) as cluster:
                 size = cluster.size if cluster else None
                 count = parallel_groups(wanted, self.source, size or 0)
                 self.share = resources_per_group(self.place, count, size)
@@ -204,12 +204,13 @@ class CampaignRunner:
     def _groups(self, wanted: Sequence[Fit], size: int | None, count: int) -> list[list[Fit]]:
         """Groups that are under way, then as few as fit into memory, but enough to be side by side."""
         known = groups.under_way(self.directory.path, wanted)
-        taken = {fit.id for some in known for fit in some}
+        taken = {fit.id for group in known for fit in group}
         rest = [fit for fit in wanted if fit.id not in taken]
         by_holdout: dict[Any, list[Fit]] = {}
         for fit in rest:
             by_holdout.setdefault(fit.spec.holdout, []).append(fit)
-        new = [some for fits in by_holdout.values() for some in grouped(fits, self.source, self.share, size)]
+        alike = by_holdout.values()
+        new = [group for fits in alike for group in grouped(fits, self.source, self.share, size)]
         return [*known, *spread(new, count - len(known))]
 
     def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
@@ -220,10 +221,10 @@ class CampaignRunner:
                 self._advance(fits, cluster)
             return
         with ThreadPoolExecutor(count) as pool:
-            made = [pool.submit(self._advance, fits, cluster) for fits in waiting]
+            futures = [pool.submit(self._advance, fits, cluster) for fits in waiting]
             try:
-                for one in as_completed(made):
-                    one.result()
+                for future in as_completed(futures):
+                    future.result()
             except BaseException:
                 cluster.halt.set()
                 pool.shutdown(cancel_futures=True)
@@ -238,19 +239,19 @@ class CampaignRunner:
                 table.write(self.directory.path, self.manifest)
         elif len(fits) == 1:
             self._fail(fits[0], broken)
-            self.told.rest(fits)
+            self.status.rest(fits)
         else:
             self.directory.events.add("broken", fits=[fit.id for fit in fits], reason=str(broken))
             path = self.directory.path
             left = [fit for fit in fits if fit.id in self.wanted and not is_finished(path, fit.id)]
             half = len(left) // 2
-            self.told.rest(fits)
-            for some in filter(None, (left[:half], left[half:])):
-                self._advance(some, cluster)
+            self.status.rest(fits)
+            for part in filter(None, (left[:half], left[half:])):
+                self._advance(part, cluster)
 
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Step a group to its end; the error if it failed for a reason of its own."""
-        self.told.rest(fits)
+        self.status.rest(fits)
         source = self.seen(fits[0])
         try:
             job = groups.group_of([fit.spec for fit in fits], source)
@@ -261,29 +262,29 @@ class CampaignRunner:
             run.events.add("memory", plan=str(memory))
             with _engine(run, cluster, memory, source.chunks) as engine:
                 try:
-                    groups.finish(self.directory, run, fits, job, engine, partial(self.told.step, fits))
+                    groups.finish(self.directory, run, fits, job, engine, partial(self.status.step, fits))
                 except (ClusterLost, StorageError):
                     raise
                 except Exception as error:  # noqa: BLE001  (the fits of other groups continue)
                     groups.close(run, broken=str(error))
                     return error
-        self.told.rest(fits)
+        self.status.rest(fits)
         return None
 
     def _alone(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Take a sampler to its end in the run of its fit; the error if it failed for a reason of its own."""
-        self.told.rest(fits)
+        self.status.rest(fits)
         (fit,) = fits
         job = job_on(fit.spec, self.seen(fit))
         with _resumable(self.directory.path), _run_of(self.directory.path, fit, job.source) as run:
             try:
-                advance(run, job, self.share, cluster, progress=partial(self.told.step, fits))
+                advance(run, job, self.share, cluster, progress=partial(self.status.step, fits))
             except (ClusterLost, StorageError):
                 raise
             except Exception as error:  # noqa: BLE001  (the other fits continue)
                 return error
             seconds = table.ended(run.path)["seconds"]
-        self.told.rest(fits)
+        self.status.rest(fits)
         self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
 
@@ -296,13 +297,13 @@ class CampaignRunner:
         """The held-out scores that finished fits should have and have not."""
         wanted = [fit for fit in self.manifest.fits if self._lacks_score(fit)]
         for number, fit in enumerate(wanted, 1):
-            self.told.scoring(number, len(wanted))
+            self.status.scoring(number, len(wanted))
             self._score(fit, partial(self._scored, number, len(wanted)))
         if wanted:
-            self.told.rest()
+            self.status.rest()
 
     def _scored(self, number: int, of: int, rows: int, whole: int | None) -> None:
-        self.told.scoring(number, of, rows / (whole or 1))
+        self.status.scoring(number, of, rows / (whole or 1))
 
     def _lacks_score(self, fit: Fit) -> bool:
         path = self.directory.path

@@ -145,8 +145,8 @@ class CampaignSpec(Spec):
         )
         if name is None:
             return setting_error("system", system, reason)
-        told = re.sub(rf"^{name}(:| is) .*?[:;] (?=expected)", "", reason)
-        return self._fault(name, wanted[name], f"{system}: {told}")
+        rest = re.sub(rf"^{name}(:| is) .*?[:;] (?=expected)", "", reason)
+        return self._fault(name, wanted[name], f"{system}: {rest}")
 
     def _fault(self, name: str, value: Any, reason: str) -> PydanticCustomError:
         return setting_error(name, value, reason, ("set",) if name in self.set else ())
@@ -200,5 +200,5 @@ def dim_of(key: str) -> str:
 
 def in_words(labels: Labels) -> str:
     """A fit as a person says it: lg-vi-infinite, K = 20, mass 5, restart 3."""
-    said = {"truncation": "K = {}", "system": "{}"}
-    return ", ".join(said.get(name, f"{name} {{}}").format(value) for name, value in labels.items())
+    forms = {"truncation": "K = {}", "system": "{}"}
+    return ", ".join(forms.get(name, f"{name} {{}}").format(value) for name, value in labels.items())

@@ -118,10 +118,10 @@ class Timing:
         """Seconds of a plain step of all chains: of the rows of a trial, and of the update."""
         kind = spec.system, self._features(spec), spec.inner, spec.holdout
         if kind not in self.plain:
-            made = self._sweep if systems.find(spec.system).in_turn else self._step
+            measure = self._sweep if systems.find(spec.system).in_turn else self._step
             chunk = self.seen(spec).read(0)
             with one_thread():
-                self.plain[kind] = made(_plain_of(spec, self._features(spec)), chunk, Draws(spec.seed))
+                self.plain[kind] = measure(_plain_of(spec, self._features(spec)), chunk, Draws(spec.seed))
         row, update = self.plain[kind]
         return spec.chains * row, spec.chains * update
 

@@ -52,13 +52,13 @@ def _grid(path: Path) -> Iterator[str]:
         yield f"{path / MANIFEST}: is missing; take it from a copy, or sweep the grid in another place"
         return
     try:
-        told = Manifest.read(path).is_told(path)
+        agrees = Manifest.read(path).matches_grid(path)
     except StorageError as error:
         yield str(error)
         return
     if not (path / GRID).exists():
         yield f"{path / GRID}: is missing; resume writes it again"
-    elif not told:
+    elif not agrees:
         yield f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it, and resume writes it again"
 
 

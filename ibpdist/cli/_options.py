@@ -123,15 +123,15 @@ def number_or_word(ctx: click.Context, option: click.Parameter, text: str | None
 def _parse(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     from ibpdist.catalog.spec import scalar
 
-    made: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for text in values:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", ctx, option)
-        if name in made:
+        if name in parsed:
             raise click.BadParameter(f"{name} is given twice", ctx, option)
-        made[name] = scalar(value)
-    return made
+        parsed[name] = scalar(value)
+    return parsed
 
 
 def _stack(command: F, *options: Callable[[F], F]) -> F:

@@ -129,12 +129,12 @@ def _signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
     signal.signal(signal.SIGINT, leave)
     signal.signal(signal.SIGTERM, leave)
-    told, sys.unraisablehook = sys.unraisablehook, _swallowed
+    hook, sys.unraisablehook = sys.unraisablehook, _swallowed
     try:
         yield
     finally:
         if sys.unraisablehook is not _half_made:
-            sys.unraisablehook = told
+            sys.unraisablehook = hook
         if signal.getsignal(signal.SIGALRM) is not before[signal.SIGALRM]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():

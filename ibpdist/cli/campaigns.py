@@ -45,11 +45,11 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
     from ibpdist.report.campaign import summary
 
     with _resumable(campaign, run), sweeping("sweep", quiet=quiet, verbose=verbose) as progress:
-        made = sweep_(campaign, run, progress=progress, **given(**options))
+        result = sweep_(campaign, run, progress=progress, **given(**options))
     if not quiet:
-        inform(summary(made))
+        inform(summary(result))
         inform(f"written to {run}; more with: {command('show', run)}")
-    return _code(made)
+    return _code(result)
 
 
 def _code(campaign: Any) -> int:

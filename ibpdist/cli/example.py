@@ -56,9 +56,9 @@ def demo(
     say(f"{_swept(campaign)}{_where(place)}; the best one has K = {result.attrs['truncation']}")
     for line in _judged(result, data, new, picture):
         say(line)
-    made = [data.path, new.path, campaign.path, picture, report(campaign.path)]
-    say("made " + ", ".join(str(path) for path in made))
-    return made
+    files = [data.path, new.path, campaign.path, picture, report(campaign.path)]
+    say("made " + ", ".join(str(path) for path in files))
+    return files
 
 
 def _campaign(
@@ -127,12 +127,14 @@ def _judged(result: Any, data: Dataset, new: Dataset, picture: Path) -> Iterator
     """Recovery, the held-out score beside that of the truth, and the picture."""
     from ibpdist.evaluate import heldout, recovery
 
-    found = recovery.recovery(result, data)
-    yield recovery.summary(found)
+    recovered = recovery.recovery(result, data)
+    yield recovery.summary(recovered)
     scored, best = heldout.evaluate(result, new), heldout.evaluate_truth(new)
     yield heldout.summary(scored)
     yield f"the planted truth itself scores {float(best.score.sel(estimate='plug_in')):.4f}"
-    draw_strips(picture, _strips(result, data, np.asarray(found["match"])), (6, 6), "Shapes in noisy images")
+    draw_strips(
+        picture, _strips(result, data, np.asarray(recovered["match"])), (6, 6), "Shapes in noisy images"
+    )
 
 
 def _strips(result: Any, data: Dataset, match: np.ndarray[Any, Any]) -> list[Strip]:

@@ -150,16 +150,16 @@ def _begun(settings: dict[str, Any], begin: str | None, run: Path | None) -> dic
     """The settings with the start that was asked for, in one way only."""
     if begin is not None and "start" in settings:
         raise click.UsageError("--start and --set start=... set the same option: give one of them")
-    made = settings if begin is None else settings | {"start": begin}
-    if "start" not in made:
-        return made
+    chosen = settings if begin is None else settings | {"start": begin}
+    if "start" not in chosen:
+        return chosen
     if run is not None:
         raise click.UsageError("--start and --from exclude each other: give one of them")
     from ibpdist.catalog.systems import STARTS
 
-    if made["start"] not in STARTS:
-        raise click.BadParameter(f"{made['start']!r}: expected {', '.join(STARTS)}", param_hint="'--start'")
-    return made
+    if chosen["start"] not in STARTS:
+        raise click.BadParameter(f"{chosen['start']!r}: expected {', '.join(STARTS)}", param_hint="'--start'")
+    return chosen
 
 
 def _finish(run: Path, result: Any, quiet: bool) -> int:

@@ -108,10 +108,10 @@ def _fit_of(run: Path) -> Path:
     """The path of a fit; of a campaign that of its best fit."""
     from ibpdist.campaigns.campaign import run_of
 
-    found = run_of(run)
-    if found != run:
-        click.echo(f"ibpdist: {run} is a campaign; using its best fit, {found}", err=True)
-    return found
+    fit = run_of(run)
+    if fit != run:
+        click.echo(f"ibpdist: {run} is a campaign; using its best fit, {fit}", err=True)
+    return fit
 
 
 @click.command()

@@ -18,26 +18,26 @@ _RANGE = 1e8
 def warnings_of(summary: ColumnSummary, names: Sequence[object] | None, dtype: np.dtype[Any]) -> list[str]:
     """Sentences about the columns of a dataset whose values are of a type."""
     table = summary.table()
-    seen = table["count"] > 0
+    observed = table["count"] > 0
     low, high = table["min"], table["max"]
-    zero = seen & (low == 0) & (high == 0)
+    zero = observed & (low == 0) & (high == 0)
     constant = (table["count"] > 1) & (low == high) & ~zero
     size = np.fmax(np.abs(low), np.abs(high))
-    small = seen & ~zero & (size < np.sqrt(np.finfo(dtype).tiny))
+    small = observed & ~zero & (size < np.sqrt(np.finfo(dtype).tiny))
     plain = (table["count"] > 1) & ~constant & ~zero & ~small
     with np.errstate(invalid="ignore"):
         offset = plain & (np.abs(table["mean"]) > _OFFSET * table["sd"])
-    typical = float(np.median(size[seen])) if seen.any() else 0.0
-    large = seen & (size > _RANGE * typical) if typical > 0 else np.zeros_like(seen)
-    found = [
-        (~seen, "never observed"),
+    typical = float(np.median(size[observed])) if observed.any() else 0.0
+    large = observed & (size > _RANGE * typical) if typical > 0 else np.zeros_like(observed)
+    sentences = [
+        (~observed, "never observed"),
         (zero, "all zero"),
         (constant, "constant"),
         (offset, "far from zero compared with its spread (consider ingest --center)"),
         (large, "more than 1e8 times larger than the median column (consider ingest --scale)"),
         (small, f"so small that squares vanish in {dtype} (rescale the data)"),
     ]
-    return [_sentence(which, what, names) for which, what in found if which.any()]
+    return [_sentence(which, what, names) for which, what in sentences if which.any()]
 
 
 def _sentence(which: NDArray[np.bool_], what: str, names: Sequence[object] | None) -> str:

@@ -42,5 +42,5 @@ class Whole(Wrapped):
         x = np.ascontiguousarray(np.concatenate([part.x for part in parts]))
         if all(part.observed is None for part in parts):
             return Chunk(0, 0, x)
-        seen = [np.ones(p.x.shape, np.bool_) if p.observed is None else p.observed for p in parts]
-        return Chunk(0, 0, x, np.concatenate(seen))
+        observed = [np.ones(p.x.shape, np.bool_) if p.observed is None else p.observed for p in parts]
+        return Chunk(0, 0, x, np.concatenate(observed))

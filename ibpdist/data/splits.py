@@ -155,10 +155,10 @@ class HiddenCells(Wrapped):
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)
         stop = chunk.start + chunk.rows
-        seen = ~self.split.hidden(chunk.start, stop, self.rows, self.columns)
-        if seen.all():
+        visible = ~self.split.hidden(chunk.start, stop, self.rows, self.columns)
+        if visible.all():
             return chunk
-        observed = seen if chunk.observed is None else seen & chunk.observed
+        observed = visible if chunk.observed is None else visible & chunk.observed
         return Chunk(index, chunk.start, np.where(observed, chunk.x, self.dtype.type(0)), observed)
 
 

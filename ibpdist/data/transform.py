@@ -40,22 +40,22 @@ class Transform:
         """Transformed rows (row, column), in float64 unless there is nothing to do."""
         if self.is_identity:
             return x
-        made = x.astype(np.float64)
+        values = x.astype(np.float64)
         if self.log1p:
-            _refuse_negative(made, start, file, columns)
-            made = np.log1p(made)
+            _refuse_negative(values, start, file, columns)
+            values = np.log1p(values)
         if self.center is not None:
-            made = made - self.center
-        return made if self.scale is None else made / self.scale
+            values = values - self.center
+        return values if self.scale is None else values / self.scale
 
     def undo(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Rows in the units of the source."""
-        made = np.asarray(x, dtype=np.float64)
+        values = np.asarray(x, dtype=np.float64)
         if self.scale is not None:
-            made = made * self.scale
+            values = values * self.scale
         if self.center is not None:
-            made = made + self.center
-        return np.expm1(made) if self.log1p else made
+            values = values + self.center
+        return np.expm1(values) if self.log1p else values
 
     def attributes(self) -> dict[str, bool]:
         """What was done, as recorded in the attributes of a store."""

@@ -19,8 +19,8 @@ def verify_dataset(path: str | Path) -> list[str]:
         listed = manifest.load(store)
     except StorageError as error:
         return [str(error)]
-    found = set(files.stored_files(store)) - {manifest.NAME}
-    problems = [f"{store}: {name}: is not part of the dataset" for name in sorted(found - set(listed.files))]
+    stored = set(files.stored_files(store)) - {manifest.NAME}
+    problems = [f"{store}: {name}: is not part of the dataset" for name in sorted(stored - set(listed.files))]
     for name in listed.files:
         problem = file_problem(store, name, listed)
         if problem:

@@ -46,8 +46,8 @@ def span(share: Any) -> Span:
 
 def answer(result: Any) -> str:
     """The most frequent number of features, and how many others there may be."""
-    found = posterior.number(result)
-    share, count, at = found.values, found["features"].values, span(found.values)
+    shares = posterior.number(result)
+    share, count, at = shares.values, shares["features"].values, span(shares.values)
     best = count[at.best]
     words = f"{best} feature{'' if best == 1 else 's'} in {100 * share[at.best]:.0f} % of the draws"
     ends = f"{count[at.low]} to {count[at.high]}"
@@ -56,14 +56,16 @@ def answer(result: Any) -> str:
 
 def features(result: Any) -> Iterator[str]:
     """A line for each feature that some share of the draws have, those most have first."""
-    found, rows = posterior.prevalences(result), int(result.attrs["rows"])
-    share = found["share"].values
+    prevalences, rows = posterior.prevalences(result), int(result.attrs["rows"])
+    share = prevalences["share"].values
     shown = np.flatnonzero(share >= RARE)
     if shown.size:
-        span = " to ".join(f"{100 * end:.0f} %" for end in found.attrs["interval"])
+        span = " to ".join(f"{100 * end:.0f} %" for end in prevalences.attrs["interval"])
         yield f"{'feature':>9} {'in draws':>9} {'prevalence':>11} {span:>17} {'rows':>12}"
     for k in shown[:LISTED]:
-        one = {name: float(found[name][k]) for name in ("prevalence", "prevalence_low", "prevalence_high")}
+        one = {
+            name: float(prevalences[name][k]) for name in ("prevalence", "prevalence_low", "prevalence_high")
+        }
         between = f"{one['prevalence_low']:.4f} to {one['prevalence_high']:.4f}"
         held = one["prevalence"]
         yield f"{k:>9} {100 * share[k]:>7.0f} % {held:>11.4f} {between:>17} {held * rows:>12,.1f}"

@@ -39,27 +39,27 @@ def diagnostics(posterior: xr.Dataset) -> xr.Dataset:
     """By `variable` of `posterior` (chain, draw): mean, sd, its Monte Carlo error, R-hat, effective draws,
     and the `draws` of each chain that have it."""
     scalars = [str(name) for name, held in posterior.data_vars.items() if held.dims == ("chain", "draw")]
-    found = np.array([_row(posterior[name].values.astype(float)) for name in scalars])
-    table = found.reshape(len(scalars), len(COLUMNS))
+    lines = np.array([_row(posterior[name].values.astype(float)) for name in scalars])
+    table = lines.reshape(len(scalars), len(COLUMNS))
     values = {name: table[:, at] for at, name in enumerate(COLUMNS)}
     return xr.Dataset(variables.DIAGNOSTICS.named(values), {"variable": np.array(scalars, dtype=str)})
 
 
-def remarks(found: xr.Dataset, chains: int, draws: int) -> Iterator[str]:
+def remarks(table: xr.Dataset, chains: int, draws: int) -> Iterator[str]:
     """Remarks on whether chains with this number of draws can be used."""
-    yield from _few(found, draws)
+    yield from _few(table, draws)
     if chains == 1:
         yield (
             "one chain cannot show that it has forgotten where it began: run several, such as with --chains 4"
         )
-    rhat = _worst(found, "rhat", largest=True)
+    rhat = _worst(table, "rhat", largest=True)
     if rhat is not None and rhat[1] > MIXED:
         yield (
             f"the chains have not mixed: R-hat of {rhat[0]} is {said(rhat[1])} (up to {MIXED} is good); "
             "make more steps"
         )
     for name, words in (("ess_bulk", "the centre"), ("ess_tail", "the tails")):
-        least = _worst(found, name, largest=False)
+        least = _worst(table, name, largest=False)
         if least is not None and least[1] < ENOUGH:
             yield (f"{least[1]:.0f} effective draws for {words} of {least[0]} ({ENOUGH:.0f} are enough)")
 
@@ -95,15 +95,15 @@ def said(rhat: float) -> str:
     return "above 100" if rhat > HOPELESS else f"{rhat:.3f}"
 
 
-def _few(found: xr.Dataset, draws: int) -> Iterator[str]:
+def _few(table: xr.Dataset, draws: int) -> Iterator[str]:
     """What cannot be judged; of what no draw has there is nothing to say."""
     least = f"at least {FEW} are needed"
     if draws < FEW:
         yield f"too few draws to judge ({draws} a chain; {least})"
         return
-    have = found["draws"].values if "draws" in found else np.full(found.sizes["variable"], draws)
-    for at in np.flatnonzero((have < FEW) & np.isfinite(found["mean"].values)):
-        name = str(found["variable"].values[at]).replace("_", " ")
+    have = table["draws"].values if "draws" in table else np.full(table.sizes["variable"], draws)
+    for at in np.flatnonzero((have < FEW) & np.isfinite(table["mean"].values)):
+        name = str(table["variable"].values[at]).replace("_", " ")
         yield f"too few draws to judge {name} ({have[at]:.0f} of a chain have one; {least})"
 
 
@@ -131,14 +131,14 @@ def _judged(values: Float) -> Iterator[float]:
         yield float(stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=TAIL))
 
 
-def _worst(found: xr.Dataset, name: str, *, largest: bool) -> tuple[str, float] | None:
+def _worst(table: xr.Dataset, name: str, *, largest: bool) -> tuple[str, float] | None:
     """The variable with the largest or least value, if any is known."""
-    values = found[name].values
+    values = table[name].values
     known = np.flatnonzero(~np.isnan(values))
     if not known.size:
         return None
     at = known[np.argmax(values[known]) if largest else np.argmin(values[known])]
-    return str(found["variable"].values[at]).replace("_", " "), float(values[at])
+    return str(table["variable"].values[at]).replace("_", " "), float(values[at])
 
 
 def _stats() -> Any:

@@ -121,8 +121,8 @@ def identity(path: Path) -> dict[str, Any]:
     if not is_run(path):
         raise StorageError(f"{path}: is not a run (run.json is missing); name the directory that fit wrote")
     try:
-        found: dict[str, Any] = sealed.read(path / "run.json")
-        schema, digest, _ = found["schema"], found["spec"], found["nonce"]
+        content: dict[str, Any] = sealed.read(path / "run.json")
+        schema, digest, _ = content["schema"], content["spec"], content["nonce"]
     except (KeyError, TypeError):
         raise StorageError(f"{path / 'run.json'}: damaged: it is not that of a run") from None
     if schema > SCHEMA:
@@ -131,7 +131,7 @@ def identity(path: Path) -> dict[str, Any]:
         )
     if digest != _digest(path / "spec.yaml"):
         raise StorageError(f"{path / 'spec.yaml'}: was changed after the run began; fit again instead")
-    return found
+    return content
 
 
 def _locked(path: Path, new: bool) -> Lock:

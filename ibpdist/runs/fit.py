@@ -128,15 +128,17 @@ def fit(
         return result.load(_with_run(job, raw, Path(folder) / "run", place, first, progress, False))
 
 
-def _spec(data: Data, given: Mapping[str, Any], **said: Any) -> FitSpec:
+def _spec(data: Data, given: Mapping[str, Any], **options: Any) -> FitSpec:
     """The spec of a fit; wrong options are refused before any data are read."""
     known = {name: value for name, value in given.items() if value is not None}
     try:
-        spec = FitSpec.make(data=str(Path(data).absolute()) if _is_path(data) else "memory", **said, **known)
+        spec = FitSpec.make(
+            data=str(Path(data).absolute()) if _is_path(data) else "memory", **options, **known
+        )
     except UsageError as error:  # a spec has another word for K
         raise UsageError(str(error).replace("truncation: ", "K: ", 1)) from None
-    some = 1 if spec.truncation == "auto" else spec.truncation
-    systems.build(spec.system, some, inner=spec.inner, settings=spec.set)
+    features = 1 if spec.truncation == "auto" else spec.truncation
+    systems.build(spec.system, features, inner=spec.inner, settings=spec.set)
     check(spec)
     return spec
 
@@ -195,13 +197,13 @@ def _without_run(job: Job, place: Place, first: Params | None, progress: Progres
     """All starts in this process and in memory; the best one, with a table of all if there are several."""
     facts = provenance.facts(job.source)
     cache = planned(job, place).cache
-    found = []
+    results = []
     for restart in range(job.spec.restarts):
         spec = starts.spec_of(job.spec, restart)
         bench = Workbench(job.algorithm, job.source, MemoryHistory(), spec.seed, cache=cache)
         one = Job(spec, job.algorithm, job.source)
-        found.append(in_memory(one, Serial(bench), facts, progress, first))
-    return starts.chosen(found)
+        results.append(in_memory(one, Serial(bench), facts, progress, first))
+    return starts.chosen(results)
 
 
 def _with_run(
@@ -224,8 +226,8 @@ def _with_run(
             job = job_of(spec)
         return provenance.facts(job.source)
 
-    made = RunDirectory.create(run, spec.dump(), prepare, overwrite=overwrite)
-    with _releasing(made, new=True) as directory:
+    created = RunDirectory.create(run, spec.dump(), prepare, overwrite=overwrite)
+    with _releasing(created, new=True) as directory:
         _finish(directory, job, place, first, progress)
     return result.open_result(run)
 
@@ -340,8 +342,8 @@ def _store(source: Source, path: Path) -> None:
     """Write a source in memory to a store with the same chunks, labels, units and image size."""
     start, stop = source.bounds(0)
     done = units.done_to(source)
-    said = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})
-    options: dict[str, Any] = {"dtype": source.dtype, "chunk_rows": stop - start, "attributes": said}
+    attributes = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})
+    options: dict[str, Any] = {"dtype": source.dtype, "chunk_rows": stop - start, "attributes": attributes}
     with create(path, columns=source.columns, column_coords=source.column_coords(), **options) as writer:
         for name, values in units.numbers(done).items():
             writer.put(f"transform_{name}", ["column"], values)

@@ -56,14 +56,14 @@ class Job:
 
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """What a result says about where it comes from; records as JSON."""
-        said = {name: _plain(value) for name, value in facts.items()}
+        values = {name: _plain(value) for name, value in facts.items()}
         own = {
             "system": self.spec.system,
             "truncation": features_for(self.spec, self.source),
             "seed": str(self.spec.seed),
         }
         tile = tile_rows(self.source.columns, self.source.dtype.itemsize)
-        return {"spec": self.spec.dump(), **own, **said, "tile": tile}
+        return {"spec": self.spec.dump(), **own, **values, "tile": tile}
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,10 @@ def state_of(result: xr.DataTree) -> Any:
 
 def on_disk(result: xr.DataTree) -> xr.DataTree:
     """A tree with the variables of each folded group in one array."""
-    made = result.copy()
+    folded = result.copy()
     for name in FOLDED & result.children.keys():
-        made[name] = xr.DataTree(_folded(result[name].to_dataset()))
-    return made
+        folded[name] = xr.DataTree(_folded(result[name].to_dataset()))
+    return folded
 
 
 def in_memory(stored: xr.DataTree) -> xr.DataTree:

@@ -208,7 +208,7 @@ def _settled(
         raise StorageError(f"{run.path / 'events.jsonl'}: {what}; {way}")
     now = Snapshot(step, params, terms[step])
     before = Snapshot(step - 1, None, terms[step - 1]) if step > 1 else None
-    return now, next((found for rule in rules if (found := rule(before, now)) is not None), None)
+    return now, next((stop for rule in rules if (stop := rule(before, now)) is not None), None)
 
 
 def _ending(job: Job, facts: dict[str, Any], ended: Ended) -> result.Ending:

@@ -82,17 +82,17 @@ def kept(read: list[Event], there: list[int]) -> list[int]:
 
     One that was being saved and is `there` was committed, though the run was killed before it said so.
     """
-    found: set[int] = set()
+    steps: set[int] = set()
     saving = 0
     for event in read:
         if event["event"] == "damaged":
-            found -= set(event["checkpoints"])
+            steps -= set(event["checkpoints"])
         elif event["event"] == "begin":
-            found, saving = {step for step in {*found, event["step"]} if 0 < step <= event["step"]}, 0
+            steps, saving = {step for step in {*steps, event["step"]} if 0 < step <= event["step"]}, 0
         elif event["event"] == "saving":
             saving = event["step"]
-            found.discard(saving)
+            steps.discard(saving)
         elif event["event"] == "checkpoint":
-            found, saving = {*found, saving}, 0
-        found = set(sorted(found)[-KEPT:])
-    return sorted({*found, saving} if saving in there else found)[-KEPT:]
+            steps, saving = {*steps, saving}, 0
+        steps = set(sorted(steps)[-KEPT:])
+    return sorted({*steps, saving} if saving in there else steps)[-KEPT:]

@@ -92,9 +92,9 @@ class DrawStore:
         if not self.plan.keeps(now.step):
             return
         for chain, (algorithm, view) in enumerate(self.views):
-            made = self._drawn(algorithm, view, now, chain)
-            self._held[f"{now.step}/{chain}"] = made
-            self._bytes += sum(array.nbytes for array in arrays_of(made).values())
+            drawn = self._drawn(algorithm, view, now, chain)
+            self._held[f"{now.step}/{chain}"] = drawn
+            self._bytes += sum(array.nbytes for array in arrays_of(drawn).values())
         if self._bytes > HELD:
             self.flush()
 
@@ -138,15 +138,15 @@ def places(folder: Path) -> int:
 def write(folder: Path, staged: Path, plan: Plan, chains: int) -> None:
     """The draws as the group `draws` of a Zarr store, one after the other."""
     kept = {step: at for at, step in enumerate(plan.kept())}
-    found = read(folder)
-    first = next(found, None)
+    draws = read(folder)
+    first = next(draws, None)
     if first is None:
         return
     room = places(folder)
     group = zarr.open_group(staged, mode="a").require_group("draws")
     forms = _forms(first[2], chains, len(kept), room)
     blocks = {name: _Blocks(_array(group, name, *form)) for name, form in forms}
-    for step, chain, drawn in chained((first,), found):
+    for step, chain, drawn in chained((first,), draws):
         for name, values in _parts(drawn).items():
             blocks[name].put(chain, kept[step], values)
     for block in blocks.values():
@@ -159,9 +159,9 @@ def remove(folder: Path) -> None:
 
 def _parts(drawn: Drawn) -> Mapping[str, Array]:
     """The arrays of a draw; of rows, features last."""
-    made = {name: np.asarray(getattr(drawn, name)) for name in (*PLACED, "mass", "noise", "scale")}
-    made["noise"], made["scale"] = _flat(made["noise"]), _flat(made["scale"])
-    return made | ({"z": np.asarray(drawn.z)} if drawn.z.shape[0] else {})
+    arrays = {name: np.asarray(getattr(drawn, name)) for name in (*PLACED, "mass", "noise", "scale")}
+    arrays["noise"], arrays["scale"] = _flat(arrays["noise"]), _flat(arrays["scale"])
+    return arrays | ({"z": np.asarray(drawn.z)} if drawn.z.shape[0] else {})
 
 
 def _flat(values: Array) -> Array:

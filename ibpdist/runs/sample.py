@@ -76,7 +76,7 @@ def _write(
     ended: Ended,
 ) -> None:
     chains, member = job.spec.chains, ended.last.params.members[0]
-    terms = [{step: terms_of(c, found) for step, found in ended.terms.items()} for c in range(chains)]
+    terms = [{step: terms_of(c, levels) for step, levels in ended.terms.items()} for c in range(chains)]
     last = Snapshot(ended.last.step, member.params, terms[0][ended.last.step])
     posterior = _posterior(run, plan, terms)
     run.events.add("ended", **_numbers(run.path, posterior, ended, member.stop))
@@ -120,14 +120,14 @@ def _posterior(run: RunDirectory, plan: Plan, terms: list[dict[int, dict[str, fl
 
 def _scalars(drawn: Drawn) -> dict[str, float]:
     """Mass and variances; of those that differ by column the mean of their logarithms."""
-    made = {"mass": float(drawn.mass)}
+    scalars = {"mass": float(drawn.mass)}
     for name in ("noise", "scale"):
         values = np.asarray(getattr(drawn, name), dtype=float)
         if values.size == 1:
-            made[name] = float(values.item())
+            scalars[name] = float(values.item())
         elif values.size:
-            made[f"log_{name}"] = float(np.log(values).mean())
-    return made
+            scalars[f"log_{name}"] = float(np.log(values).mean())
+    return scalars
 
 
 def _traces(terms: Sequence[Mapping[int, Mapping[str, float]]]) -> xr.Dataset:

@@ -68,9 +68,9 @@ def read(run: Path) -> xr.Dataset | None:
         list(entry.get("disagree", dict.fromkeys(entry["score"], 0)).values()) for entry in entries
     ]
     values |= {name: [entry[name] for entry in entries] for name in (*_WORDS, *_COUNTS)}
-    made = xr.Dataset(variables.HELDOUT.named(values), {"estimate": list(entries[0]["score"])})
-    made.score.attrs["units"] = variables.PER_CELL
-    return made
+    scores = xr.Dataset(variables.HELDOUT.named(values), {"estimate": list(entries[0]["score"])})
+    scores.score.attrs["units"] = variables.PER_CELL
+    return scores
 
 
 def mend(run: Path) -> None:
@@ -82,12 +82,12 @@ def mend(run: Path) -> None:
             (run / NAME).unlink(missing_ok=True)
 
 
-def own(found: xr.Dataset | None, data: str) -> int | None:
+def own(scores: xr.Dataset | None, data: str) -> int | None:
     """Which evaluation is that of what was held out from the fit: of hidden cells as its protocol says, of
     held-out rows the first on `data`, those of the fit. None without any."""
-    if found is None:
+    if scores is None:
         return None
-    words, of = found["protocol"].values, found["data"].values
+    words, of = scores["protocol"].values, scores["data"].values
     hidden = [at for at, one in enumerate(words) if str(one).startswith(HELD)]
     return next(iter(hidden or np.flatnonzero(of == data).tolist()), None)
 
@@ -96,10 +96,10 @@ def _entries(path: Path) -> list[Entry]:
     """The scores of a run; StorageError with the way out when they are damaged."""
     file = path / NAME
     try:
-        found: list[Entry] = sealed.read(file) if file.exists() else []
+        entries: list[Entry] = sealed.read(file) if file.exists() else []
     except StorageError as error:
         raise StorageError(f"{error}; remove it, and evaluate or sweep makes scores again") from error
-    return found
+    return entries
 
 
 def _home(run: Path) -> Path:
@@ -125,5 +125,5 @@ def _entry(scored: xr.Dataset, data: str, fingerprint: str) -> Entry:
         for name in ("score", "error", "disagree")
     }
     counts = {"cells": int(scored.cells.sum()), "rows": int((scored.cells > 0).sum())}
-    said = {name: scored.attrs[name] for name in ("protocol", "method")}
-    return {"data": data, "fingerprint": fingerprint, **said, **numbers, **counts}
+    words = {name: scored.attrs[name] for name in ("protocol", "method")}
+    return {"data": data, "fingerprint": fingerprint, **words, **numbers, **counts}

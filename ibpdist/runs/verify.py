@@ -114,12 +114,12 @@ def unlike(store: Path, listing: Path) -> Iterator[str]:
     except StorageError as error:
         yield f"{error}; so the {store.stem} cannot be checked"
         return
-    found = result.hashes(store)
-    yield from (f"{store / name}: is missing" for name in sorted(expected.keys() - found.keys()))
+    hashes = result.hashes(store)
+    yield from (f"{store / name}: is missing" for name in sorted(expected.keys() - hashes.keys()))
     yield from (
         f"{store / name}: does not belong to the {store.stem}"
-        for name in sorted(found.keys() - expected.keys())
+        for name in sorted(hashes.keys() - expected.keys())
     )
-    for name in sorted(expected.keys() & found.keys()):
-        if expected[name] != found[name]:
+    for name in sorted(expected.keys() & hashes.keys()):
+        if expected[name] != hashes[name]:
             yield f"{store / name}: damaged: it does not match its hash"

@@ -43,7 +43,7 @@ def store(tmp_path_factory):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(clusters, "ANSWER", 0.3)
-    monkeypatch.setattr(clusters, "TOLD", 0.1)
+    monkeypatch.setattr(clusters, "REPORT_AFTER", 0.1)
 
 
 def address_of(listening):

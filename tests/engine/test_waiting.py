@@ -56,8 +56,8 @@ def store(tmp_path_factory):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(clusters, "START", 0.5)
-    monkeypatch.setattr(clusters, "TOLD", 0.1)
-    monkeypatch.setattr(clusters, "AGAIN", 0.1)
+    monkeypatch.setattr(clusters, "REPORT_AFTER", 0.1)
+    monkeypatch.setattr(clusters, "REPORT_EVERY", 0.1)
 
 
 def waiting(address):
@@ -65,7 +65,7 @@ def waiting(address):
 
 
 def test_the_first_report_comes_soon():
-    assert clusters.TOLD <= 3
+    assert clusters.REPORT_AFTER <= 3
 
 
 @pytest.mark.slow

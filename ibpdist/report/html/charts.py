@@ -101,10 +101,10 @@ class Frame:
 
     def horizontal(self) -> Iterator[Html]:
         """Lines at round values, and what the axis means."""
-        for tick, said in zip(self.ticks, self.said, strict=True):
+        for tick, text in zip(self.ticks, self.said, strict=True):
             at = self.y(tick)
             yield tag("line", x1=self.left, x2=WIDTH - RIGHT, y1=at, y2=at, class_="grid")
-            yield tag("text", said, x=self.left - 7, y=at + 4, class_="tick end", data_axis=self.chart.up)
+            yield tag("text", text, x=self.left - 7, y=at + 4, class_="tick end", data_axis=self.chart.up)
         turned = f"rotate(-90) translate({-(self.base + TOP) / 2:g} 12)"
         yield tag("text", self.chart.up, transform=turned, class_="axis middle")
 
@@ -129,10 +129,10 @@ class Frame:
         return tag("polyline", points=path, class_=f"curve {kind}", data_variable=points[0][1].variable)
 
     def _mark(self, x: float, y: Number, kind: str, name: str) -> Html:
-        said = f"{name}: " if name else ""
+        prefix = f"{name}: " if name else ""
         return tag(
             "circle",
-            tag("title", f"{said}{self.chart.form.text(y.value)} {self.chart.form.unit}"),
+            tag("title", f"{prefix}{self.chart.form.text(y.value)} {self.chart.form.unit}"),
             cx=self.x(x),
             cy=self.y(y.value),
             r=3.4,

@@ -129,8 +129,8 @@ class Facts:
             return None
         if not self.sampled:
             return look(self.result["rows"].to_dataset(), self.values("params/mean"))
-        found = look(self.members, self.values("features/mean"))
-        return dataclasses.replace(found, together=self.values("members/together"))
+        summary = look(self.members, self.values("features/mean"))
+        return dataclasses.replace(summary, together=self.values("members/together"))
 
     @cached_property
     def bests(self) -> list[dict[str, int]]:
@@ -206,13 +206,13 @@ class Facts:
 
     def record(self, name: str) -> Mapping[str, Any]:
         """A record among the attributes, which hold it as JSON; empty when it is not there."""
-        found = self._json(name)
-        return found if isinstance(found, Mapping) else {}
+        record = self._json(name)
+        return record if isinstance(record, Mapping) else {}
 
     def records(self, name: str) -> list[Mapping[str, Any]]:
         """A list of records among the attributes; empty when it is not there."""
-        found = self._json(name)
-        return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+        records = self._json(name)
+        return [one for one in records if isinstance(one, Mapping)] if isinstance(records, list) else []
 
     def _json(self, name: str) -> Any:
         held = self.attrs.get(name)
@@ -245,15 +245,15 @@ def image_of(result: Any) -> tuple[int, int] | None:
     params = result["params"]
     if "mean" not in params:
         return None
-    columns, told = int(params["mean"].sizes["column"]), _told(result.attrs.get("image"))
-    if told is not None and math.prod(told) == columns:
-        return told
+    columns, shape = int(params["mean"].sizes["column"]), _two_numbers(result.attrs.get("image"))
+    if shape is not None and math.prod(shape) == columns:
+        return shape
     side = math.isqrt(columns)
     square = side * side == columns >= LEAST_IMAGE and "column" not in params.coords
     return (side, side) if square else None
 
 
-def _told(image: Any) -> tuple[int, int] | None:
+def _two_numbers(image: Any) -> tuple[int, int] | None:
     """Two numbers, as they are or as JSON."""
     try:
         high, wide = json.loads(image) if isinstance(image, str) else image

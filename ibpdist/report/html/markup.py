@@ -69,10 +69,10 @@ def table(
     """A table whose first cell of each line is its header; a wide one scrolls."""
     top = tag("tr", [tag("th", cell, scope="col") for cell in head])
     body = [_line(list(line)) for line in lines]
-    made = tag(
+    element = tag(
         "table", tag("caption", tag("span", caption)), tag("thead", top), tag("tbody", body), class_=class_
     )
-    return tag("div", made, class_="wide", tabindex="0", role="group")
+    return tag("div", element, class_="wide", tabindex="0", role="group")
 
 
 def _line(cells: list[Child]) -> Html:

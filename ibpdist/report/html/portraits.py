@@ -45,9 +45,9 @@ def portrait(facts: Facts, k: int) -> Html:
 def _picture(facts: Facts, k: int, image: tuple[int, int]) -> Html:
     high, wide = image
     low, most = (facts.reduced(f"{facts.feature_node}/mean", of, feature=k) for of in ("min", "max"))
-    said = f"Feature {k} as an image of {high} by {wide}, values from {low.value:.3g} to {most.value:.3g}"
+    words = f"Feature {k} as an image of {high} by {wide}, values from {low.value:.3g} to {most.value:.3g}"
     return tag(
-        "div", class_=f"picture f{k}", role="img", aria_label=said, style=f"aspect-ratio:{wide}/{high}"
+        "div", class_=f"picture f{k}", role="img", aria_label=words, style=f"aspect-ratio:{wide}/{high}"
     )
 
 
@@ -62,7 +62,7 @@ def _columns(facts: Facts, k: int) -> Html:
 
 def _column(facts: Facts, k: int, d: int, share: float) -> Html:
     labels = facts.columns
-    said = (
+    words = (
         label(labels[d], "column")
         if labels is not None
         else tag("span", f"column {d}", class_="label", data_label="column")
@@ -70,7 +70,7 @@ def _column(facts: Facts, k: int, d: int, share: float) -> Html:
     number = facts.entry(f"{facts.feature_node}/mean", feature=k, column=d).html(VALUE)
     side = "above" if share >= 0 else "below"
     shown = tag("i", class_=f"swing {side}", style=f"--v:{abs(share):.4f}", aria_hidden="true")
-    return tag("li", said, shown, tag("span", number, _width(facts, k, d), class_="value"))
+    return tag("li", words, shown, tag("span", number, _width(facts, k, d), class_="value"))
 
 
 def _width(facts: Facts, k: int, d: int) -> Html | None:

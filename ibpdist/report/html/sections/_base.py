@@ -21,8 +21,8 @@ class Section:
     body: Callable[[Facts], Html | None]
 
     def html(self, facts: Facts) -> Html | None:
-        made = self.body(facts)
-        if made is None:
+        content = self.body(facts)
+        if content is None:
             return None
         heading = tag("h2", self.title, id=f"{self.name}-title")
-        return tag("section", heading, made, id=self.name, aria_labelledby=f"{self.name}-title")
+        return tag("section", heading, content, id=self.name, aria_labelledby=f"{self.name}-title")

@@ -14,11 +14,11 @@ def headline(facts: Facts) -> Html:
     """4 features explain 86.8 % of the variance; of a sampler, how many the draws have."""
     if facts.sampled:
         return posterior.headline(facts)
-    found = facts.reduced("params/active", "sum")
-    if not found.value:
-        return join(found.html(COUNT), " features: nothing but noise was found")
-    noun, verb = ("feature", " explains ") if found.value == 1 else ("features", " explain ")
-    start = join(found.html(COUNT), f" {noun}")
+    active = facts.reduced("params/active", "sum")
+    if not active.value:
+        return join(active.html(COUNT), " features: nothing but noise was found")
+    noun, verb = ("feature", " explains ") if active.value == 1 else ("features", " explain ")
+    start = join(active.html(COUNT), f" {noun}")
     if not facts.has("diagnosis/explained_together"):
         return start
     return join(start, verb, facts.entry("diagnosis/explained_together").html(PERCENT), " of the variance")
@@ -47,8 +47,8 @@ def _chosen(facts: Facts) -> Child:
     size = facts.summary["objective"].isel({HOLDOUT: at}).size
     fits = Number("summary/objective", float(size), ((HOLDOUT, at),), "size")
     named = label(facts.summary[HOLDOUT].values[at], HOLDOUT)
-    said = " Fits with different hold-outs cannot be compared. Shown is the best of the "
-    return [said, fits.html(COUNT), " fits with hold-out ", named, f", by {by}."]
+    words = " Fits with different hold-outs cannot be compared. Shown is the best of the "
+    return [words, fits.html(COUNT), " fits with hold-out ", named, f", by {by}."]
 
 
 def glance(facts: Facts) -> Html:

@@ -21,11 +21,11 @@ def body(facts: Facts) -> Html | None:
     head: list[Child] = ["of the rows with", *(name(facts, j, small=True) for j in shown)]
     lines = [[name(facts, k), *(_cell(facts, seen, k, j) for j in shown)] for k in shown]
     caption = "How many of the rows with one feature (line) have the other as well (column), in per cent."
-    made = table(caption, head, lines, class_="heat")
+    heat = table(caption, head, lines, class_="heat")
     if len(facts.active) == len(shown):
-        return made
+        return heat
     count = tag("span", str(MOST), data_limit="pairs")
-    return join(made, tag("p", "Only the ", count, " most frequent features are compared."))
+    return join(heat, tag("p", "Only the ", count, " most frequent features are compared."))
 
 
 def share(facts: Facts, seen: Seen, k: int, j: int) -> Number:

@@ -25,13 +25,13 @@ def body(facts: Facts) -> Html | None:
 
 
 def _described(lines: Iterator[tuple[str, Child]]) -> Html:
-    return tag("dl", [join(tag("dt", words), tag("dd", said)) for words, said in lines])
+    return tag("dl", [join(tag("dt", words), tag("dd", value)) for words, value in lines])
 
 
 def _of_campaign(facts: Facts) -> Iterator[tuple[str, Child]]:
     def seconds(of: str) -> Html:
-        made = facts.reduced("summary/seconds", of)
-        return made.html(duration(made.value))
+        number = facts.reduced("summary/seconds", of)
+        return number.html(duration(number.value))
 
     known = float(np.isfinite(facts.values("summary/objective")).sum())
     yield "fits with a result", Number("summary/objective", known, of="count").html(COUNT)

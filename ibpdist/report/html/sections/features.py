@@ -18,8 +18,8 @@ def cards(facts: Facts) -> Html | None:
     if not facts.shown or not facts.has(f"{facts.feature_node}/mean"):
         return None
     kind = "pictures" if facts.image else "listed spans" if facts.sampled else "listed"
-    made = [_card(facts, k) for k in facts.shown]
-    return join(_how(facts), tag("div", made, class_=f"cards {kind}"), left_out(facts))
+    elements = [_card(facts, k) for k in facts.shown]
+    return join(_how(facts), tag("div", elements, class_=f"cards {kind}"), left_out(facts))
 
 
 def frequencies(facts: Facts) -> Html | None:
@@ -87,8 +87,8 @@ def _how(facts: Facts) -> Html:
         more: Child = ", ± standard deviation." if facts.uncertain else "."
         if facts.sampled:
             more = [": mean over the draws that have it, and in brackets ", ends(facts), " quantiles."]
-        said: Child = ["The ", count, " columns with the largest values of each feature", more]
-        return tag("p", said, class_="lead")
+        words: Child = ["The ", count, " columns with the largest values of each feature", more]
+        return tag("p", words, class_="lead")
     most = limit(facts)
     high, wide = (tag("span", str(size), data_label="image") for size in facts.image)
     scale = [fixed_ends(most), tag("i", class_="scale", aria_hidden="true"), most.html(VALUE)]

@@ -25,11 +25,11 @@ def headline(facts: Facts) -> Html:
     best, low, high = (facts.entry("number/features", features=k) for k in (at.best, at.low, at.high))
     noun = " feature in " if best.value == 1 else " features in "
     share = facts.entry("number/share", features=at.best).html(WHOLE_PERCENT)
-    said = [best.html(COUNT), noun, share, " of the draws"]
+    words = [best.html(COUNT), noun, share, " of the draws"]
     if at.low == at.high:
-        return join(said)
+        return join(words)
     covered = tag("span", f"{100 * chains.COVERED:.0f}\u00a0%", data_limit="draws")
-    return join(said, "; ", low.html(COUNT), " to ", high.html(COUNT), " in ", covered)
+    return join(words, "; ", low.html(COUNT), " to ", high.html(COUNT), " in ", covered)
 
 
 def drawn(facts: Facts) -> list[Child]:
@@ -53,8 +53,8 @@ def sizes(facts: Facts) -> tuple[Number, Number]:
 
 def worst(facts: Facts) -> Number | None:
     """The largest R-hat, None when there are too few draws for any."""
-    found = facts.reduced("diagnostics/rhat", "max")
-    return found if found.known else None
+    rhat = facts.reduced("diagnostics/rhat", "max")
+    return rhat if rhat.known else None
 
 
 def body(facts: Facts) -> Html | None:
@@ -66,11 +66,11 @@ def body(facts: Facts) -> Html | None:
     shown = np.sort(known[np.argsort(-share[known], kind="stable")][:MOST])
     lines = [list(_line(facts, int(at))) for at in shown]
     caption = "How often each number of features is drawn."
-    made = table(caption, ["features", "share of the draws, %"], lines, class_="bars")
+    element = table(caption, ["features", "share of the draws, %"], lines, class_="bars")
     if len(shown) == len(known):
-        return made
+        return element
     return join(
-        made, sentence("Only the ", tag("span", str(MOST), data_limit="numbers"), " likeliest are listed.")
+        element, sentence("Only the ", tag("span", str(MOST), data_limit="numbers"), " likeliest are listed.")
     )
 
 

@@ -41,8 +41,8 @@ def _curve(facts: Facts, name: str, words: str, colour: int) -> Iterator[Curve]:
         points = [
             (float(step), facts.entry(f"trace/{name}", step=at, **chain)) for at, step in enumerate(steps)
         ]
-        said = f"{words}, chain {more}" if len(chains) > 1 else words
-        yield Curve(said, points, (colour + more) % COLOURS)
+        label = f"{words}, chain {more}" if len(chains) > 1 else words
+        yield Curve(label, points, (colour + more) % COLOURS)
 
 
 def _objective(facts: Facts) -> Html | None:
@@ -61,8 +61,8 @@ def _objective(facts: Facts) -> Html | None:
 def _level(curves: list[Curve], share: float) -> float:
     """What `share` of the steps lie below, of the lowest curve; of a few steps none do."""
     levels = [[y.value for _, y in curve.known] for curve in curves]
-    found = (float(np.quantile(one, share if len(one) * share > 1 else 0)) for one in levels if one)
-    return min(found, default=0.0)
+    lows = (float(np.quantile(one, share if len(one) * share > 1 else 0)) for one in levels if one)
+    return min(lows, default=0.0)
 
 
 def _kept(facts: Facts) -> Child:
@@ -81,12 +81,12 @@ def _active(facts: Facts) -> Html | None:
 
 
 def _moves(facts: Facts) -> Html | None:
-    found = tallies(facts.result["trace"], list(facts.attrs.get("moves", [])))
-    if not found:
+    counts = tallies(facts.result["trace"], list(facts.attrs.get("moves", [])))
+    if not counts:
         return None
     names = list(facts.attrs["moves"])
     lines: list[list[Child]] = []
-    for one in found:
+    for one in counts:
         at = (("move", names.index(one.name) + 1),)
         numbers = (
             Number("trace/move", float(one.tried), at, "tried").html(COUNT),
@@ -114,8 +114,8 @@ def _terms(facts: Facts) -> Html | None:
     if len(chains) > 1:
         head = ["term", *(tag("span", f"chain {at}, nats", data_label="chain") for at in range(len(chains)))]
     what = "log joint density" if facts.sampled else "objective"
-    made = table(f"Terms of the {what} after the last step.", head, lines)
-    return tag("details", tag("summary", f"What the {what} is made of"), made)
+    element = table(f"Terms of the {what} after the last step.", head, lines)
+    return tag("details", tag("summary", f"What the {what} is made of"), element)
 
 
 def _term(facts: Facts, name: str, step: int, chain: dict[str, int]) -> Html:
