@@ -1,4 +1,4 @@
-"""The score of a fit."""
+"""The flow that scores a fit."""
 
 from __future__ import annotations
 

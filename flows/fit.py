@@ -1,4 +1,4 @@
-"""One fit."""
+"""The flow of one fit."""
 
 from __future__ import annotations
 

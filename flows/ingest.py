@@ -1,4 +1,4 @@
-"""A matrix is stored as a dataset."""
+"""The flow that stores a matrix as a dataset."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ingest(
 
 
 def _refuse_other(source: str, store: str) -> None:
-    """A store of another source must not pass for this one."""
+    """Refuse a store of another source."""
     known = ibp.open_dataset(store).attributes.get("source")
     if known != Path(source).name:
         raise OutputInUse(

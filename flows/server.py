@@ -15,7 +15,7 @@ _WAY_OUT = "or unset PREFECT_API_URL to run in this process"
 
 
 def refuse_unreachable(url: str) -> None:
-    """UsageError for what is no address, ClusterLost when no server of Prefect answers there."""
+    """UsageError for a malformed address, ClusterLost when no server of Prefect answers there."""
     if not _is_address(url):
         raise UsageError(
             f"PREFECT_API_URL is {_shown(url)!r}: expected an address such as http://127.0.0.1:4200/api, "

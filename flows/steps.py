@@ -1,4 +1,4 @@
-"""What all flows share: tasks that Prefect keeps nothing of, and bodies that run with a server or without."""
+"""Shared by all flows: tasks without results in Prefect, and bodies that run with a server or without."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RETRIES, PAUSE = 2, 60
 
 
 class Where(BaseModel):
-    """Where the work runs; with nothing given small data stay in one process, large ones get one a core."""
+    """Where the work runs. Default: one process for small data, one for each core for large data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,4 +1,4 @@
-"""All fits of a campaign."""
+"""The flow of all fits of a campaign."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_a_fit_that_cannot_be_is_code_2_and_leaves_nothing(
         (["--set", "start=spectrl"], "Invalid value for '--start': 'spectrl': expected auto, random"),
         (["--start", "random", "--from", "other"], "--start and --from exclude each other"),
         (["--set", "start=random", "--from", "other"], "--start and --from exclude each other"),
-        (["--start", "random", "--set", "start=random"], "--start and --set start=... say the same"),
+        (["--start", "random", "--set", "start=random"], "--start and --set start=... set the same option"),
     ],
 )
 def test_a_fit_begins_in_one_way(options: list[str], sentence: str, made: Path, tmp_path: Path) -> None:

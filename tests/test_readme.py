@@ -19,8 +19,8 @@ from ibpdist.runs.variables import GROUPS, Group
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 LINES = [line.strip() for line in README.splitlines() if line.startswith("    ")]
 SAMPLED = ("posterior", "draws", "diagnostics")
-UNNAMED = ("trace", "diagnosis", "internals")
-"""Groups of which a table lists no variables: there are many, or they have a table of their own."""
+UNNAMED = ("posterior", "trace", "diagnosis", "internals")
+"""Groups without names of variables in the tables: many, not in every result, or in a table of their own."""
 PARTS = [part.strip() for line in LINES for part in line.split("&&")]
 COMMANDS = [part for part in PARTS if part.startswith("ibpdist ")]
 
@@ -62,7 +62,7 @@ def lines_of(group: Group) -> list[str]:
 
 
 def test_the_tables_of_variables_are_those_of_results() -> None:
-    samplers = [line_of(GROUPS[name]) for name in SAMPLED]
+    samplers = [line_of(GROUPS[name]) for name in (*SAMPLED, "trace")]
     ours = [line for name in ("params", "rows") for line in lines_of(GROUPS[name])]
     others = [line_of(group) for name, group in GROUPS.items() if name not in ("params", "rows", *SAMPLED)]
     wanted = [line.replace("|  |", "| |") for line in (*samplers, *ours, *others)]

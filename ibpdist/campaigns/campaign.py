@@ -27,7 +27,7 @@ By = Literal["heldout", "objective"]
 
 @dataclass(frozen=True)
 class Campaign:
-    """What `sweep` made in `path`; results of fits are read when they are asked for."""
+    """The campaign in `path`; results of fits are read when they are used."""
 
     path: Path
     manifest: Manifest
@@ -73,7 +73,7 @@ class Campaign:
         return open_result(fit_folder(self.path, fit.id))
 
     def damaged(self) -> Iterator[str]:
-        """Why fits that had ended count as failed: a sentence for each."""
+        """A sentence for each fit that had ended and is damaged."""
         for fit in self.manifest.fits:
             ended = is_finished(self.path, fit.id) and failure(self.path, fit.id) is None
             if ended and self.number(fit, "status") == "failed":
@@ -214,7 +214,7 @@ def _same(label: Any, value: Any) -> bool:
 
 
 def run_of(path: Path) -> Path:
-    """The run to read: a campaign stands for its best fit."""
+    """The run to read: of a campaign that of its best fit."""
     if not is_campaign(path):
         return path
     campaign = open_campaign(path)

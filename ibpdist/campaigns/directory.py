@@ -66,7 +66,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
-        """The manifest of a campaign; a StorageError when it is none or was changed."""
+        """The manifest of a campaign; StorageError when there is none or it was changed."""
         body = sealed.read(_is_one(path) / MANIFEST)
         if body["schema"] > SCHEMA:
             raise StorageError(f"{path}: was written by a newer version (schema {body['schema']})")
@@ -129,7 +129,7 @@ def failure(path: Path, fit: str) -> dict[str, Any] | None:
 
 
 class CampaignDirectory:
-    """A campaign that this process writes; `close` gives it free."""
+    """A campaign that this process writes and `close` unlocks."""
 
     def __init__(self, path: Path) -> None:
         """Take a campaign, or a folder for a new one."""
@@ -147,7 +147,7 @@ class CampaignDirectory:
             raise
 
     def begin(self, spec: CampaignSpec, fingerprint: str) -> Manifest:
-        """Note what is to be made, also where that note was lost; the data of a campaign stay the same."""
+        """Write the manifest, also where it was lost; refuses other data than those of the campaign."""
         manifest = Manifest.of(spec, fingerprint)
         known = Manifest.read(self.path) if is_campaign(self.path) else None
         if known is not None and known.fingerprint != fingerprint:
@@ -162,7 +162,7 @@ class CampaignDirectory:
         return manifest
 
     def fail(self, fit: Fit, reason: str, code: int) -> None:
-        """Note that a fit failed; it is tried again when the campaign is run again."""
+        """Record that a fit failed; it is repeated when the campaign is run again."""
         folder = fit_folder(self.path, fit.id)
         folder.mkdir(parents=True, exist_ok=True)
         sealed.write(folder / FAILED, {"reason": reason, "code": code})
@@ -172,7 +172,7 @@ class CampaignDirectory:
         (fit_folder(self.path, fit.id) / FAILED).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the campaign, with nothing half written when a signal or an error ended the work."""
+        """Unlock the campaign; removes partially written files after a signal or an error."""
         self.events.close()
         clean(self.path)
         self._lock.release()

@@ -1,4 +1,4 @@
-"""What a campaign would take: fits, memory, disk, and time from a trial of each kind of fit."""
+"""The cost of a campaign: fits, memory, disk, and time from a trial of each kind of fit."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def estimate(
 
 
 def _chains(fits: Sequence[Fit]) -> str:
-    """A word about samplers, of which each makes several chains."""
+    """The number of samplers and of their chains in words."""
     each = [fit.spec.chains for fit in fits if systems.find(fit.spec.system).sampler]
     if not each:
         return ""
@@ -131,7 +131,7 @@ def _stored(spec: FitSpec, source: Source) -> int:
 
 
 def _drawn(spec: FitSpec, count: int, source: Source) -> int:
-    """The same of the draws of a sampler, with who has what unless that is too much."""
+    """Bytes of the draws of a sampler, with z of the rows unless that is too large."""
     entries = spec.chains * count * ((spec.steps - spec.burned) // spec.thin)
     kept = source.rows if entries * source.rows <= ROWS_KEPT else 0
     return entries * (4 * source.columns + 8 * len(PLACED) + kept)

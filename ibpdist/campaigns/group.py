@@ -69,7 +69,7 @@ class Group:
 
 
 def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
-    """The fits of these specs; the data, as fits see them, are opened unless they are given."""
+    """The group of these specs; the data, as fits see them, are opened unless they are given."""
     data = source if source is not None else job_of(specs[0]).source
     return Group(tuple(job_on(spec, data) for spec in specs))
 
@@ -83,7 +83,7 @@ def open_bench(run: str, cache: int, spill: str) -> Workbench:
 
 
 def group_folder(campaign: Path, fits: Sequence[Fit]) -> Path:
-    """Where these fits advance together."""
+    """The folder in which these fits advance together."""
     name = hashlib.sha256(" ".join(fit.id for fit in fits).encode()).hexdigest()[:16]
     return campaign / "groups" / name
 
@@ -144,7 +144,7 @@ def finish(
 
 
 def close(run: RunDirectory, **facts: Any) -> None:
-    """Only the log of a group is kept."""
+    """Close the run of a group and remove all but its log."""
     run.events.add("finished", **facts)
     for name in _UNFINISHED:
         shutil.rmtree(run.path / name, ignore_errors=True)
@@ -153,7 +153,7 @@ def close(run: RunDirectory, **facts: Any) -> None:
 def _write(
     campaign: CampaignDirectory, fit: Fit, job: Job, engine: Engine, at: int, ended: Ended, seconds: float
 ) -> None:
-    """The run of one fit, with its result."""
+    """Write the run of one fit, with its result."""
     member = ended.last.params.members[at]
     step = int(member.ended)
     terms = {one: terms_of(at, ended.terms[one]) for one in range(1, step + 1)}
@@ -174,7 +174,7 @@ def _write(
 
 
 def code_of(reason: str) -> int:
-    """The exit code of a fit that failed among others, of which only the sentence is known."""
+    """The exit code of a fit that failed in a group, from the sentence of its failure."""
     return BUG if reason.endswith("this is a bug") else UsageError.code
 
 

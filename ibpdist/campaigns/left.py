@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass
 class Made:
-    """What a fit has done so far."""
+    """The progress of a fit."""
 
     step: int = 0
     levels: list[float] = field(default_factory=list)
@@ -107,7 +107,7 @@ class Ledger:
             self.made.pop(fit, None)
 
     def step(self, group: Sequence[str], step: int, levels: Mapping[str, float], now: float) -> None:
-        """A group made a step: the objectives of its fits that did, by id."""
+        """Note a step of a group: the objectives of the fits that made it, by id."""
         known = [fit for fit in levels if fit in self.plans]
         self.began = now if self.began is None else self.began
         seconds = now - self.last.get(tuple(group), now)
@@ -128,12 +128,12 @@ class Ledger:
             self.steps.setdefault(plan.system, Spent()).add(seconds * plan.units / whole, plan.units)
 
     def end(self, fit: str) -> None:
-        """A fit makes no more steps."""
+        """Note that a fit makes no more steps."""
         if fit in self.plans:
             self.made.setdefault(fit, Made()).ended = True
 
     def write(self, group: Sequence[str], now: float) -> None:
-        """The results of a group are written."""
+        """Note that the results of a group are written."""
         began = self.last.pop(tuple(group), now)
         if any(fit in self.made for fit in group):
             self.writes.add(now - began, len(group))
@@ -145,7 +145,7 @@ class Ledger:
         self.scoring = Scoring(began, number, of, share)
 
     def left(self, now: float) -> TimeLeft | None:
-        """From now to the end; None when it is not known yet."""
+        """The time from now to the end; None when it is not known yet."""
         usual = self._usual()
         groups = [self._group_left(group, usual) for group in self._groups()]
         if self.began is None or any(one is None for one in groups) or self._is_untimed():
@@ -204,7 +204,7 @@ class Ledger:
         return sum(one.seconds for one in self.steps.values()) / whole if whole else 0.0
 
     def _steps_left(self, fit: str, usual: Mapping[str, float]) -> float | None:
-        """Steps that a fit is expected to make yet; where it waits, those that are usual."""
+        """Steps that a fit is still expected to make; for a waiting fit the usual number."""
         plan, made = self.plans[fit], self.made.get(fit)
         if made is not None:
             return expected(plan.stopping, made)

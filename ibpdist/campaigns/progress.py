@@ -131,7 +131,7 @@ class CampaignProgress:
 
 
 def plan_of(fit: Fit) -> Plan:
-    """What is known of a fit before it begins; its work grows with the number of its features."""
+    """The plan of a fit before it begins; its work grows with the number of its features."""
     spec, sampler = fit.spec, systems.find(fit.spec.system).sampler
     features = PLANNED if spec.truncation == "auto" else spec.truncation
     units = float(spec.chains * spec.inner * features)

@@ -128,7 +128,7 @@ def _is_file(campaign: Given, file: Path) -> bool:
 
 @dataclass
 class CampaignRunner:
-    """One call of `sweep`: what it works with, and the fits that it is to make."""
+    """One call of `sweep`: its inputs, and the fits that it is to make."""
 
     directory: CampaignDirectory
     manifest: Manifest
@@ -294,7 +294,7 @@ class CampaignRunner:
         self.directory.fail(fit, what + reason, error.code if isinstance(error, IbpError) else BUG)
 
     def _score_all(self) -> None:
-        """The held-out scores that finished fits should have and have not."""
+        """Make the missing held-out scores of finished fits."""
         wanted = [fit for fit in self.manifest.fits if self._lacks_score(fit)]
         for number, fit in enumerate(wanted, 1):
             self.status.scoring(number, len(wanted))
@@ -315,7 +315,7 @@ class CampaignRunner:
             return True
 
     def _score(self, fit: Fit, progress: Count) -> None:
-        """The held-out score of a finished fit, which has failed when there is none or it cannot be kept."""
+        """Score a finished fit; when it cannot be scored, or the score cannot be kept, the fit has failed."""
         from ibpdist.evaluate.heldout import evaluate
 
         folder = fit_folder(self.directory.path, fit.id)

@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 
 def summary(path: Path, manifest: Manifest) -> xr.Dataset:
-    """What is known of every fit of a campaign now."""
+    """The numbers and words of every fit of a campaign now."""
     dims = manifest.spec.dims()
     shape = tuple(len(values) for values in dims.values())
     scored = {event["fit"] for event in events.read(path / "events.jsonl") if event["event"] == "scored"}
@@ -101,7 +101,7 @@ def write(path: Path, manifest: Manifest) -> xr.Dataset:
 
 
 def ended(folder: Path) -> Row:
-    """What the log of a finished fit says of its end; a StorageError when it does not."""
+    """The last event of the log of a finished fit; StorageError when it is missing."""
     log, way = folder / "events.jsonl", "remove the folder of this fit, and sweep makes the fit again"
     try:
         endings = [event for event in events.read(log) if event["event"] == "ended"]

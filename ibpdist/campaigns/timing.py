@@ -58,7 +58,7 @@ class Trial:
 
 @dataclass
 class Timing:
-    """Trials that were made, and what compiling took in them."""
+    """The trials so far, and the time of compiling in them."""
 
     source: Source
     processes: int
@@ -81,7 +81,7 @@ class Timing:
 
     @property
     def share(self) -> float:
-        """As many trials as the rows of a process are."""
+        """Rows of a process over the rows of a trial."""
         return self.source.rows / self.rows.rows / self.processes
 
     def seen(self, spec: FitSpec) -> Source:
@@ -201,7 +201,7 @@ class Timing:
         )
 
     def _warm(self, work: Callable[[], Any]) -> None:
-        """Do once what may compile, and note how much longer it took than the second time."""
+        """Call once a function that may compile, and note how much longer it took than the second time."""
         first, again = clocked(work)[1], clocked(work)[1]
         self.compiling += max(0.0, first - again)
 
@@ -217,12 +217,12 @@ def seconds(
 
 
 def features(spec: FitSpec) -> int:
-    """Features that are planned for."""
+    """The number of features that memory and time are planned for."""
     return PLANNED if spec.truncation == "auto" else spec.truncation
 
 
 def clocked(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What it makes, and the seconds."""
+    """The value of a function, and the seconds that it took."""
     began = time.perf_counter()
     return work(), time.perf_counter() - began
 

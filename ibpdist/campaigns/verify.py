@@ -1,4 +1,4 @@
-"""Everything wrong with a run, a campaign or a dataset, without starting anything: a list of sentences."""
+"""The problems of a run, a campaign or a dataset, one sentence each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ibpdist.storage.lock import is_held
 
 
 def verify(path: str | Path) -> list[str]:
-    """Problems of a run, a campaign, or a dataset with its every chunk; none when all is well."""
+    """Problems of a run, a campaign, or a dataset with every chunk; an empty list without any."""
     refuse_urls(path)
     folder = Path(path)
     if not folder.exists():
@@ -47,7 +47,7 @@ def _campaign(path: Path) -> Iterator[str]:
 
 
 def _grid(path: Path) -> Iterator[str]:
-    """The manifest of a campaign, and the file that says the same to people."""
+    """The manifest of a campaign, and the YAML file of its grid."""
     if not is_campaign(path):
         yield f"{path / MANIFEST}: is missing; take it from a copy, or sweep the grid in another place"
         return
@@ -63,7 +63,7 @@ def _grid(path: Path) -> Iterator[str]:
 
 
 def _summary(path: Path) -> Iterator[str]:
-    """The summary is as it was written; of one that was being replaced the litter is told of."""
+    """Whether the summary is as it was written; one that was being replaced is not checked."""
     store, seal = path / "summary", path / table.SEAL
     if (path / "summary.partial").exists():
         return

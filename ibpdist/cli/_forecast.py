@@ -1,4 +1,4 @@
-"""What progress knows of the fits of a command, to say how long they still take."""
+"""What progress must know of the fits of a command to estimate the time left."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def of_system(
 
 
 def of_run(run: Path) -> dict[str, Any]:
-    """The same of a run that goes on: of those of its starts that are not complete. Nothing is known of a run
+    """Options of `stepping` for a run that is continued: for its incomplete starts. Nothing is known of a run
     that cannot be read, and whoever opens it says why."""
     from ibpdist.base.errors import IbpError
     from ibpdist.catalog.spec import FitSpec

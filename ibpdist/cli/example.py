@@ -1,4 +1,4 @@
-"""All of it at once: images are made and stored, a campaign fits them, and the best fit is scored on new
+"""A complete example: images are made and stored, a campaign fits them, and the best fit is scored on new
 ones, drawn, and reported."""
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def demo(
     progress: Sweep | None = None,
     say: Callable[[str], None] = print,
 ) -> list[Path]:
-    """Show what the package does, in `directory` (ibpdist-demo); the files it made.
+    """Run a complete example in `directory` (ibpdist-demo); the files it made.
 
-    Runs on a local cluster of one process a core (at most 4) unless told where. `progress` is
-    called with how the campaign stands, `say` with each line of what it tells.
+    Runs on a local cluster of one process a core (at most 4) unless a place is given. `progress` is
+    called with the status of the campaign, `say` with each line of the output.
     """
     from ibpdist.report.page import report
 

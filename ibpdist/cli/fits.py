@@ -147,7 +147,7 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
 
 
 def _begun(settings: dict[str, Any], begin: str | None, run: Path | None) -> dict[str, Any]:
-    """The settings with the start that was asked for, in one way only."""
+    """The settings with the start; refuses a start that is given twice."""
     if begin is not None and "start" in settings:
         raise click.UsageError("--start and --set start=... set the same option: give one of them")
     chosen = settings if begin is None else settings | {"start": begin}
@@ -163,7 +163,7 @@ def _begun(settings: dict[str, Any], begin: str | None, run: Path | None) -> dic
 
 
 def _finish(run: Path, result: Any, quiet: bool) -> int:
-    """Print the result; the exit code says whether the default limit of steps cut it short."""
+    """Print the result; the exit code says whether the default limit of steps stopped the fit."""
     from ibpdist.report.summary import summary
 
     if not quiet:

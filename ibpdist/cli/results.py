@@ -16,7 +16,7 @@ from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk, thre
 @click.command()
 @click.argument("run", type=PATH)
 def show(run: Path) -> None:
-    """Print what a fit or a campaign found.
+    """Print the result of a fit or a campaign.
 
     For a fit: the active features with their prevalence and what they explain, things to check,
     what the moves gained, the noise, the held-out score, and why it stopped. For a campaign: its

@@ -142,7 +142,7 @@ class Dataset:
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
-        """Tell damage from a sound store that took the place of the one that was opened."""
+        """Distinguish damage from a sound store that took the place of the one that was opened."""
         try:
             yield
         except StorageError:

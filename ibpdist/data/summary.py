@@ -31,7 +31,7 @@ class ColumnSummary:
         return deviation
 
     def table(self) -> dict[str, Vector]:
-        """What is stored, by name; NaN where a column was never observed."""
+        """The stored columns by name; NaN where a column was never observed."""
         observed = self.count > 0
         return {
             "count": self.count,

@@ -58,12 +58,12 @@ class Transform:
         return np.expm1(values) if self.log1p else values
 
     def attributes(self) -> dict[str, bool]:
-        """What was done, as recorded in the attributes of a store."""
+        """The transform as recorded in the attributes of a store."""
         return {"log1p": self.log1p, "center": self.center is not None, "scale": self.scale is not None}
 
 
 def fitted(table: Mapping[str, Vector], *, log1p: bool, center: bool, scale: bool) -> Transform:
-    """The transform that the column summaries ask for; constant columns are not scaled."""
+    """The transform from the column summaries; constant columns are not scaled."""
     varies = (table["max"] > table["min"]) & (table["sd"] > 0)
     spread = np.where(varies, table["sd"], 1.0)
     middle = np.where(table["count"] > 0, table["mean"], 0.0)
@@ -71,7 +71,7 @@ def fitted(table: Mapping[str, Vector], *, log1p: bool, center: bool, scale: boo
 
 
 def transform_of(data: Dataset) -> Transform:
-    """What was done to the values of a store when it was made."""
+    """The transform of the values of a store when it was made."""
     done = data.attributes.get("transform", {})
     names = {name: f"transform_{name}" for name in ("center", "scale") if done.get(name)}
     held = {name: data.extra(stored) for name, stored in names.items()}  # noqa: S610

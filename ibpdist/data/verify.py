@@ -1,4 +1,4 @@
-"""Is a dataset what was written? Every stored file and every value is read and compared."""
+"""Check a dataset: every stored file and every value is read and compared with its hash."""
 
 from __future__ import annotations
 

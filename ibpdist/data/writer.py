@@ -60,7 +60,7 @@ def outlined(
     source: str,
     attributes: Mapping[str, Any],
 ) -> Outline:
-    """What a writer must know first, checked."""
+    """The outline of a new store, checked."""
     refuse_shape((1, columns), file=source or None)
     rule = layout.checked_chunk_rows(chunk_rows, columns, dtype)
     coords = {name: as_labels(values) for name, values in column_coords.items()}

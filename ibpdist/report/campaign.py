@@ -1,4 +1,4 @@
-"""A campaign in words: the answer first, then a line for each kind of fit, then what failed."""
+"""A campaign in words: the answer first, then a line for each kind of fit, then failed fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def summary(campaign: Any) -> str:
 
 
 def _answer(campaign: Any) -> Iterator[str]:
-    """The best fit, how many features it has and how many of them come back; of each hold-out its own."""
+    """The best fit of each hold-out: its number of features, and how many other restarts find again."""
     bests = campaign.bests()
     if not bests:
         yield "no fit has ended"
@@ -35,7 +35,7 @@ def _answer(campaign: Any) -> Iterator[str]:
 
 
 def _again(campaign: Any, best: Any) -> Iterator[str]:
-    """How many features of a fit other restarts of its kind have, and how alike those are."""
+    """How many features of a fit other restarts find again, and how similar those are."""
     kind = {name: value for name, value in best.labels.items() if name != "restart"}
     restarts = campaign.restarts(**kind)
     if len(restarts) > 1 and not systems.find(best.spec.system).sampler:

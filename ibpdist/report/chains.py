@@ -1,4 +1,4 @@
-"""What chains of a sampler say, in words: how many features and how sure, which they are, and whether
+"""The chains of a sampler in words: how many features and how sure, which they are, and whether
 to believe it."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Span:
 
 
 def span(share: Any) -> Span:
-    """Of the share of the draws that have each number."""
+    """The span of numbers of features from the share of the draws that have each."""
     total = np.concatenate([[0.0], np.cumsum(share)])
     spans = [
         (high - low, low, high)

@@ -1,4 +1,4 @@
-"""A diagnosis in sentences: what is odd about a feature, and what to try."""
+"""A diagnosis in sentences: things to check about a feature, and what to try."""
 
 from __future__ import annotations
 

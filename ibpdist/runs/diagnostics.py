@@ -91,12 +91,12 @@ def _who(chains: list[str], count: int) -> tuple[str, str]:
 
 
 def said(rhat: float) -> str:
-    """R-hat in digits that mean something."""
+    """R-hat with its significant digits."""
     return "above 100" if rhat > HOPELESS else f"{rhat:.3f}"
 
 
 def _few(table: xr.Dataset, draws: int) -> Iterator[str]:
-    """What cannot be judged; of what no draw has there is nothing to say."""
+    """Remarks on variables with too few draws; none on those that no draw has."""
     least = f"at least {FEW} are needed"
     if draws < FEW:
         yield f"too few draws to judge ({draws} a chain; {least})"
@@ -108,7 +108,7 @@ def _few(table: xr.Dataset, draws: int) -> Iterator[str]:
 
 
 def _row(values: Float) -> list[float]:
-    """The columns of one variable (chain, draw); those that cannot be had are NaN."""
+    """The columns of one variable (chain, draw); NaN where too few draws have it."""
     known = [chain[np.isfinite(chain)] for chain in values]
     draws, pooled = min(map(len, known)), np.concatenate(known)
     if not pooled.size:

@@ -38,7 +38,7 @@ Prepare = Callable[[], dict[str, Any]]
 
 
 class RunDirectory:
-    """A run that this process writes; `close` gives it free."""
+    """A run that this process writes and `close` unlocks."""
 
     def __init__(self, path: Path, lock: Lock) -> None:
         self.path, self._lock = path, lock
@@ -90,7 +90,7 @@ class RunDirectory:
         return str(self.identity["nonce"])
 
     def tell(self, sentence: str) -> None:
-        """Note what a person should know in the log of the run, and say it."""
+        """Add a notice to the log of the run, and print it."""
         self.events.add("notice", text=sentence)
         log.warning(sentence)
 
@@ -100,13 +100,13 @@ class RunDirectory:
         return any(event["event"] == "step" for log in logs for event in events.read(log))
 
     def close(self) -> None:
-        """Let go of the run, with nothing half written when a signal or an error ended the work."""
+        """Unlock the run; removes partially written files after a signal or an error."""
         self.events.close()
         clean(self.path)
         self._lock.release()
 
     def remove(self) -> None:
-        """Leave nothing behind."""
+        """Remove the run."""
         self.events.close()
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.release()
@@ -135,7 +135,7 @@ def identity(path: Path) -> dict[str, Any]:
 
 
 def _locked(path: Path, new: bool) -> Lock:
-    """The lock of a folder; a new one goes when there is no room even for that."""
+    """The lock of a folder; a new folder is removed when the disk has no room for the lock."""
     try:
         return Lock(path / "lock")
     except StorageError:

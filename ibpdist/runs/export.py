@@ -123,7 +123,7 @@ def _entries(values: xr.DataArray) -> Iterator[Line]:
 
 
 def _names(held: Iterable[Any]) -> list[str]:
-    """Names in order: folders list them in any."""
+    """Names in alphabetical order: the order in a folder is arbitrary."""
     return sorted(map(str, held))
 
 

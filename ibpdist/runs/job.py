@@ -1,4 +1,4 @@
-"""What is fitted to what: a spec with its algorithm and its data, opened."""
+"""A spec with its algorithm and its data, opened."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Job:
         return [_guard(self.source, monotone), *converged, StepLimit(self.spec.steps)]
 
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """What a result says about where it comes from; records as JSON."""
+        """Attributes of a result about its origin; records as JSON."""
         values = {name: _plain(value) for name, value in facts.items()}
         own = {
             "system": self.spec.system,
@@ -72,7 +72,7 @@ class SamplerJob(Job):
 
     @cached_property
     def seen(self) -> Source:
-        """The data, or for chains that take rows in turn all of them once for each."""
+        """The data, or for chains that take rows in turn all rows once for each chain."""
         return Whole(self.source, self.spec.chains) if isinstance(self.algorithm, Chains) else self.source
 
     def rules(self) -> list[StopRule]:
@@ -99,7 +99,7 @@ def job_of(spec: FitSpec, source: Source | None = None) -> Job:
 
 
 def job_on(spec: FitSpec, data: Source) -> Job:
-    """The same of data from which the hold-out is taken already."""
+    """A job on data from which the hold-out is taken already."""
     check(spec)
     features, system = features_for(spec, data), systems.find(spec.system)
     one = systems.build(spec.system, features, inner=spec.inner, settings=spec.set, burn=spec.burned)
@@ -113,7 +113,7 @@ def job_on(spec: FitSpec, data: Source) -> Job:
 
 
 def check(spec: FitSpec) -> None:
-    """Refuse what a system has no use for, before any data are looked at."""
+    """Refuse options that a system does not have, before any data are read."""
     sampler = systems.find(spec.system).sampler
     if not sampler and (spec.chains > 1 or spec.burn is not None or spec.thin > 1):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""From where a run is to its result: the consumer of the loop that logs, saves and finishes."""
+"""The consumer of the loop of a run: it logs, saves and finishes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARE = 30
 
 
 class Work(Protocol):
-    """What is stepped to its end: a fit, or several at once."""
+    """A fit, or several at once, that are stepped to their end."""
 
     @property
     def algorithm(self) -> Steps: ...
@@ -41,7 +41,7 @@ class Work(Protocol):
 
 
 class Keep(Protocol):
-    """Keeps something of steps, and has written it before a checkpoint counts."""
+    """Keeps data of steps, and writes them before each checkpoint."""
 
     def begin(self, step: int) -> None:
         """Continue the run after this step."""
@@ -53,7 +53,7 @@ class Keep(Protocol):
 
 
 class KeepNothing:
-    """Parameters and row state are all that is kept."""
+    """Keeps nothing but parameters and row state."""
 
     def begin(self, step: int) -> None:
         """Nothing was kept."""

@@ -20,7 +20,7 @@ from ibpdist.storage.events import Event
 
 
 def lost(path: Path) -> Iterator[str]:
-    """A sentence for each; none where the log itself cannot be read, which is told elsewhere."""
+    """A sentence for each missing file; none when the log cannot be read, which `verify_run` reports."""
     log = path / "events.jsonl"
     try:
         read = events.read(log)
@@ -47,7 +47,7 @@ def _restarts(path: Path, read: list[Event]) -> list[Path]:
 
 
 def _checkpoints(path: Path, read: list[Event]) -> list[Path]:
-    """Manifests of the checkpoints that are kept and are not there."""
+    """Missing manifests of the checkpoints that are kept."""
     held = Checkpoints(path)
     there = held.steps()
     return [held.folder(step) / "manifest.json" for step in kept(read, there) if step not in there]

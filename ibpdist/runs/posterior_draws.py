@@ -88,7 +88,7 @@ class DrawStore:
                 path.unlink()
 
     def offer(self, now: Snapshot) -> None:
-        """Keep the draws of a step, if they are to be kept."""
+        """Keep the draws of a step, if the plan keeps it."""
         if not self.plan.keeps(now.step):
             return
         for chain, (algorithm, view) in enumerate(self.views):
@@ -99,7 +99,7 @@ class DrawStore:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the draws in memory."""
         if not self._held:
             return
         steps = [int(name.partition("/")[0]) for name in self._held]
@@ -131,7 +131,7 @@ def read(folder: Path) -> Iterator[tuple[int, int, Drawn]]:
 
 
 def places(folder: Path) -> int:
-    """The most features of any draw."""
+    """The largest number of features of any draw."""
     return max((len(drawn.prevalence) for _, _, drawn in read(folder)), default=0)
 
 
@@ -165,7 +165,7 @@ def _parts(drawn: Drawn) -> Mapping[str, Array]:
 
 
 def _flat(values: Array) -> Array:
-    """A single variance is a number."""
+    """A single variance as a number."""
     return values.reshape(()) if values.size == 1 else values
 
 

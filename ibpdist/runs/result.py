@@ -82,7 +82,7 @@ def stage(
     ending: Ending,
     more: Mapping[str, xr.Dataset] | None = None,
 ) -> Path:
-    """A result under another name, with the groups of `more` besides or instead of its own."""
+    """Write a result under another name, with the groups of `more` added or in place of its own."""
     staged = run / "result.zarr.partial"
     shutil.rmtree(staged, ignore_errors=True)
     result = _without_rows(algorithm, source, ending)
@@ -199,7 +199,7 @@ def _store_of(path: Path) -> Path:
 
 
 def _checked(store: Path) -> CheckedStore | Path:
-    """What Zarr reads a result from; one that was copied out of its run has no list of hashes."""
+    """The store that Zarr reads a result from; a result copied out of its run has no list of hashes."""
     listing = store.with_name("result.json")
     if store.name != "result.zarr" or not (listing.exists() or store.with_name("run.json").exists()):
         return store

@@ -89,7 +89,7 @@ def _write(
 
 
 def _numbers(path: Path, posterior: xr.Dataset, ended: Ended, stop: Stop) -> dict[str, Any]:
-    """What a campaign tells: mean log joint density of the draws, their most frequent number of features."""
+    """Numbers for a campaign: mean log joint density of the draws, their most frequent number of features."""
     spent = sum(event["seconds"] for event in events.read(path / "events.jsonl") if event["event"] == "step")
     number = np.bincount(posterior["features"].values.astype(int).ravel())
     return {

@@ -26,7 +26,7 @@ Entry = dict[str, Any]
 
 
 class NotKept(UserWarning):
-    """A score was made, and its run could not be written."""
+    """A score was made, but could not be written to its run."""
 
     def __init__(self, error: OutputInUse | StorageError) -> None:
         super().__init__(f"the score is not kept in the run: {error}")
@@ -35,7 +35,7 @@ class NotKept(UserWarning):
 
 @contextmanager
 def required() -> Iterator[None]:
-    """A score that is not kept is an error here. For one thread: filters of warnings are of the process."""
+    """Raise when a score is not kept. For one thread: filters of warnings are of the process."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotKept)
         try:
@@ -45,7 +45,7 @@ def required() -> Iterator[None]:
 
 
 def keep(run: str | Path, scored: xr.Dataset, data: str, fingerprint: str) -> None:
-    """Put a score into its run; a run that cannot be written gives a warning, the score is there anyway."""
+    """Add a score to its run; warn when the run cannot be written."""
     path = _home(Path(run))
     if not is_run(path):  # a result that was copied to another place
         return
@@ -83,7 +83,7 @@ def mend(run: Path) -> None:
 
 
 def own(scores: xr.Dataset | None, data: str) -> int | None:
-    """Which evaluation is that of what was held out from the fit: of hidden cells as its protocol says, of
+    """The evaluation of what was held out from the fit: of hidden cells as its protocol says, of
     held-out rows the first on `data`, those of the fit. None without any."""
     if scores is None:
         return None

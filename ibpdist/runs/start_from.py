@@ -28,7 +28,7 @@ OPTION = "--from (in Python: start)"
 
 
 def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
-    """Parameters of a result to begin a job with; refused when it cannot begin so."""
+    """Parameters of a result to start a job from; UsageError when the job cannot start from them."""
     refuse_urls(start)
     found = result.open_result(start) if isinstance(start, str | Path) else start
     given = "the result" if isinstance(start, xr.DataTree) else str(start)
@@ -49,7 +49,7 @@ def parameters(start: str | Path | xr.DataTree, job: Job) -> Params:
 
 
 def can_begin(ours: System, theirs: System) -> bool:
-    """Whether a system can begin with the features of another."""
+    """Whether a system can start from the features of another."""
     same = (ours.weights, ours.observation) == (theirs.weights, theirs.observation)
     return same and not ours.in_turn and (_takes_any_prior(ours) or ours.prior == theirs.prior)
 
@@ -76,7 +76,7 @@ def _kind(system: System) -> str:
 
 
 def _refuse_size(ours: System, given: str, sizes: tuple[int, int], most: int) -> None:
-    """More features than K; and the finite prior of a fit counts on K itself."""
+    """Refuse more features than K, and another K than that of the finite prior of a fit."""
     features, level = sizes
     if ours.prior_type.uses_truncation and not ours.sampler and level != most:
         raise UsageError(

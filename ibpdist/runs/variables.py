@@ -193,7 +193,7 @@ RESTARTS = Group(
 POSTERIOR = Group(
     "posterior",
     "chain, draw",
-    "one number for each draw, in the layout of ArviZ",
+    "number of features, log joint density, noise, scale, mass, ...: the layout of ArviZ",
     (
         Variable("log_joint", "chain draw", "log joint density", NATS),
         Variable("features", "chain draw", "number of features"),

@@ -167,7 +167,7 @@ def test_last_draws_of_samplers_are_not_compared(tmp_path):
     keys = {"data": str(store), "system": "lg-gibbs-infinite", "truncation": 3, "restarts": 2, "steps": 8}
     found = ibp.sweep(keys, tmp_path / "run")
     for call in (found.stability, found.aligned):
-        with pytest.raises(UsageError, match="lg-gibbs-infinite: of a sampler one draw is no answer"):
+        with pytest.raises(UsageError, match="lg-gibbs-infinite: one draw of a sampler is not an answer"):
             call()
 
 

@@ -164,7 +164,7 @@ def ticks(low: float, high: float, about: int = 4, least: float = 0.0) -> list[f
 
 
 def tick_decimals(values: Sequence[float]) -> int:
-    """Decimals that tell neighbours apart; of a single value those that tell what it is."""
+    """Decimals that distinguish neighbouring values, or show a single value."""
     step = values[1] - values[0] if len(values) > 1 else values[0]
     return next((d for d in range(9) if math.isclose(step, round(step, d), rel_tol=1e-3)), 9)
 
@@ -174,12 +174,12 @@ def _tick(text: str, value: float) -> str:
 
 
 def thinned(points: Sequence[Point]) -> Sequence[Point]:
-    """At most about MOST_POINTS of them, the first and the last always."""
+    """About MOST_POINTS of the points, always with the first and the last."""
     every = -(-len(points) // MOST_POINTS)
     return [*points[:-1:every], points[-1]] if every > 1 else points
 
 
 def bar(share: float) -> Html:
-    """A bar from the left, as long as the share of its room; said again by the number beside it."""
+    """A bar from the left whose length is a share of its room; the number stands beside it."""
     long = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
     return tag("i", class_="bar", style=f"--v:{long:.4f}", aria_hidden="true")

@@ -1,4 +1,4 @@
-"""What the page is made of: a result or a campaign, its log, and numbers by the path of their variable."""
+"""The content of the page: a result or a campaign, its log, and numbers by the path of their variable."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Facts:
 
     @cached_property
     def members(self) -> Any:
-        """Of a sampler: who has which of `features`, over the draws; None when that was not kept."""
+        """Of a sampler: `features` of each row, over the draws; None when they were not kept."""
         if not self.sampled or "z" not in self.result["draws"]:
             return None
         return posterior.rows(self.result)
@@ -124,7 +124,7 @@ class Facts:
 
     @cached_property
     def seen(self) -> Seen | None:
-        """What the rows say together; None for a result without rows or without a dictionary."""
+        """The summary of the rows; None for a result without rows or without a dictionary."""
         if not self.has(f"{self.row_node}/z") or not self.has(f"{self.feature_node}/mean"):
             return None
         if not self.sampled:
@@ -134,12 +134,12 @@ class Facts:
 
     @cached_property
     def bests(self) -> list[dict[str, int]]:
-        """Where in the summary the best fit of each hold-out is; one where a single one is used."""
+        """The position in the summary of the best fit of each hold-out."""
         return [] if self.summary is None else ranking.bests(self.summary)
 
     @property
     def best_at(self) -> dict[str, int]:
-        """Where in the summary the fit is that is shown: the best, of several hold-outs that of the first."""
+        """The position in the summary of the fit that is shown: the best one of the first hold-out."""
         return self.bests[0] if self.bests else {}
 
     @cached_property
@@ -149,7 +149,7 @@ class Facts:
 
     @cached_property
     def spec(self) -> FitSpec | None:
-        """What was asked for; None when that cannot be read."""
+        """The spec of the fit; None when it cannot be read."""
         try:
             return spec_of(self.result)
         except UsageError:
@@ -263,7 +263,7 @@ def _two_numbers(image: Any) -> tuple[int, int] | None:
 
 
 def checked(result: Any, image: tuple[int, int]) -> tuple[int, int]:
-    """A size that was asked for; refused when rows have another number of columns."""
+    """The size of images; UsageError when rows have another number of columns."""
     columns = int(result.attrs["columns"])
     if math.prod(image) != columns:
         raise UsageError(f"image: {image[0]} x {image[1]} pixels expected, but rows have {columns} columns")

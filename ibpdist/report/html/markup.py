@@ -41,7 +41,7 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Html:
 
 
 def join(*children: Child) -> Html:
-    """All of it, one after the other."""
+    """Parts of a page, one after the other."""
     return Html("".join(_flat(children)))
 
 

@@ -35,7 +35,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Number:
-    """A value with the path of its variable, positions along its dims, and what was made of it."""
+    """A value with the path of its variable, positions along its dims, and the reduction, if any."""
 
     variable: str
     value: float

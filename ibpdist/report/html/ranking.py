@@ -34,7 +34,7 @@ def levels(summary: Any) -> Levels:
 
 
 def bests(summary: Any) -> list[At]:
-    """Where the best fit of each hold-out is that has one."""
+    """The position of the best fit of each hold-out that has one."""
     dims, every = [str(dim) for dim in summary["objective"].dims], levels(summary)
     places = []
     for at in holdouts(summary):
@@ -68,7 +68,7 @@ def ranked(summary: Any) -> tuple[list[At], list[At]]:
 
 
 def _level(part: Any) -> Levels:
-    """Of fits with one hold-out."""
+    """The level of fits with one hold-out."""
     objective = part["objective"]
     held = part["heldout"].transpose(*objective.dims).values if "heldout" in part else np.array(np.nan)
     if np.isfinite(held).any():

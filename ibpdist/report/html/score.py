@@ -23,7 +23,7 @@ def heldout(facts: Facts, name: str = "score") -> Number | None:
 
 
 def scored(facts: Facts, at: int, name: str = "score") -> Number:
-    """The same of one evaluation."""
+    """`score` or its `error` of one evaluation."""
     estimates = [str(one) for one in facts.result["heldout"]["estimate"].values]
     full = estimates.index(FULL) if FULL in estimates else 0
     return facts.entry(f"heldout/{name}", evaluation=at, estimate=full)
@@ -46,7 +46,7 @@ def others(facts: Facts) -> list[int]:
 
 
 def _of_campaign(facts: Facts) -> Number | None:
-    """As the summary of a campaign has it."""
+    """The score in the summary of a campaign."""
     if not facts.scored or not facts.best_at:
         return None
     score = facts.entry("summary/heldout", **facts.best_at)

@@ -25,7 +25,7 @@ def headline(facts: Facts) -> Html:
 
 
 def opening(facts: Facts) -> Html:
-    """What it was found in, and how."""
+    """The data and the system of the fit."""
     rows, columns = facts.attribute("rows"), facts.attribute("columns")
     system = tag("span", facts.attrs["system"], data_variable="attrs/system")
     within = [rows.html(COUNT), " rows of ", columns.html(COUNT), " columns"]

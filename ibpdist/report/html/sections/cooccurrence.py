@@ -29,7 +29,7 @@ def body(facts: Facts) -> Html | None:
 
 
 def share(facts: Facts, seen: Seen, k: int, j: int) -> Number:
-    """Of the rows with feature k those that have j, by the products of their probabilities."""
+    """The share of the rows with feature k that have j, by the products of their probabilities."""
     with_k = seen.together[k, k]
     value = float(seen.together[k, j] / with_k) if with_k else float("nan")
     return Number(f"{facts.row_node}/z", value, (("feature", k), ("feature_", j)), "share together")

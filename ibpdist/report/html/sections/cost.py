@@ -15,7 +15,7 @@ from ibpdist.report.html.sections._base import Section
 
 
 def body(facts: Facts) -> Html | None:
-    """None when nothing tells."""
+    """None without a log or a summary."""
     if facts.has("summary/seconds") and facts.has("summary/steps"):
         return _described(_of_campaign(facts))
     seconds = [float(e["seconds"]) for log in facts.logs for e in log if e["event"] == "step"]

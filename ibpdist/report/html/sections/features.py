@@ -39,7 +39,7 @@ ADD_UP = (
 
 
 def _matched(facts: Facts) -> Html:
-    """What is said of the features of a sampler."""
+    """The note on the features of a sampler."""
     return join(
         "Features of the draws are matched to those of the likeliest draw. The share of the rows is the mean "
         "over the draws that have the feature; from and to are its ", ends(facts), " quantiles."
@@ -59,7 +59,7 @@ def rows_with(facts: Facts, k: int) -> Number:
 
 
 def left_out(facts: Facts) -> Html | None:
-    """A word about the features that are not listed."""
+    """The note on features that are not listed."""
     more = facts.active[len(facts.shown) :]
     if facts.sampled:
         return _seldom(facts)
@@ -71,7 +71,7 @@ def left_out(facts: Facts) -> Html | None:
 
 
 def _seldom(facts: Facts) -> Html | None:
-    """The same of features over draws, of which rare ones are never listed."""
+    """The note on features over draws that are not listed; rare ones never are."""
     share = facts.values("features/share")
     more = len(share) - len(facts.shown)
     if not more:

@@ -96,7 +96,7 @@ def _folded(title: str, element: Html, note: Html | None) -> Html:
 
 
 def _cut(shown: int, whole: int, of: str) -> Html | None:
-    """A word about what is not listed; fits without a result are listed in any case."""
+    """The note on fits that are not listed; fits without a result always are."""
     if shown == whole:
         return None
     count = Number("summary/objective", float(whole), of=of).html(COUNT)

@@ -1,4 +1,4 @@
-"""Of a sampler: how many features the draws have, and whether the chains can be believed."""
+"""Of a sampler: how many features the draws have, and whether the chains agree."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def body(facts: Facts) -> Html | None:
 
 
 def _caption(facts: Facts) -> Html:
-    """What the table shows, and what counts as found."""
+    """What the table shows, and when a feature counts as found."""
     limit = tag("span", f"{facts.stability.attrs['matched']:g}", data_limit="match")
     return join(
         "Share of the other starts that find a feature, and the cosine of the closest feature of each. A "

@@ -28,7 +28,7 @@ def body(facts: Facts) -> Html | None:
 
 
 def _chains(facts: Facts) -> list[dict[str, int]]:
-    """Positions of the chains of a sampler; one of no dims for a fit that is none."""
+    """Positions of the chains of a sampler; one of no dims for a fit."""
     objective = facts.result["trace"]["objective"]
     return [{"chain": at} for at in range(objective.sizes["chain"])] if "chain" in objective.dims else [{}]
 
