@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def key(run: str | Path, what: str) -> str:
-    """The key of an artifact: lower case letters, numbers and dashes; the same whenever the run goes on."""
+    """The key of an artifact: lower case letters, numbers and dashes; the same when a run is continued."""
     name = re.sub(r"[^a-z0-9]+", "-", Path(run).name.lower()).strip("-")
     return f"{name or 'run'}-{what}"
 

@@ -25,7 +25,7 @@ def campaign(
     new: str | None = None,
     where: Where = Where(),  # noqa: B008  (frozen)
 ) -> str:
-    """Take a campaign to its report. What is there already is not made again, an interrupted one goes on.
+    """Take a campaign to its report. Finished work is kept, an interrupted campaign is continued.
 
     Args:
         campaign: The YAML file of the campaign.

@@ -24,7 +24,7 @@ from ibpdist.cli._outcome import Cli
 def command(campaign: Path, run: Path | None, source: Path | None, new: Path | None, **options: Any) -> None:
     """Take a campaign to its report.
 
-    RUN is CAMPAIGN.run beside the file when it is not given. Run it again to go on.
+    RUN is CAMPAIGN.run beside the file when it is not given. Run it again to continue.
     """
     named = {"campaign": campaign, "run": run or campaign.with_suffix(".run"), "source": source, "new": new}
     paths = {name: str(path.absolute()) for name, path in given(**named).items()}

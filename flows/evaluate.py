@@ -1,4 +1,4 @@
-"""The score of a fit."""
+"""The flow that scores a fit."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def kept(run: str, store: str | None) -> float | None:
     if store is None:
         own = scores.own(known, FitSpec.read(Path(run) / "spec.yaml").data)
         return None if own is None else float(levels[own])
-    found = levels[known["fingerprint"].values == ibp.open_dataset(store).fingerprint]
-    return float(found[-1]) if len(found) else None
+    scores_of_rows = levels[known["fingerprint"].values == ibp.open_dataset(store).fingerprint]
+    return float(scores_of_rows[-1]) if len(scores_of_rows) else None

@@ -1,4 +1,4 @@
-"""One fit."""
+"""The flow of one fit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Setting = bool | int | float | str
 
 @step("fit")
 def fit_step(store: str, run: str, where: dict[str, Any], settings: dict[str, Any], **asked: Any) -> str:
-    """Fit, go on with an interrupted fit, or return at once when it is done; the path of the run."""
+    """Fit, or continue an interrupted fit, or return at once when it is complete; the path of the run."""
     begun = is_run(Path(run))
     if begun:
         _refuse_other(store, run, settings, asked)
@@ -53,16 +53,16 @@ def fit(
     settings: dict[str, Setting] | None = None,
     where: Where = Where(),  # noqa: B008  (frozen)
 ) -> str:
-    """Fit one system to a dataset; an interrupted fit goes on, a finished one is left as it is.
+    """Fit one system to a dataset; an interrupted fit is continued, a finished one is left as it is.
 
     Args:
         store: The dataset.
         run: The run directory to write.
         system: What to fit, a name of the catalog.
-        features: The most features there may be, or auto.
-        seed: Decides all that is random.
-        restarts: Starts, of which the best one is kept.
-        steps: The most steps.
+        features: Maximum number of features, or auto.
+        seed: Seed of all random numbers.
+        restarts: Number of starts; the one with the best objective is kept.
+        steps: Maximum number of steps.
         rtol: The relative gain of the objective below which a fit has converged.
         holdout: Share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
         settings: Settings of the system, such as noise or mass.
@@ -75,7 +75,7 @@ def fit(
 
 
 def _refuse_other(store: str, run: str, settings: dict[str, Any], asked: dict[str, Any]) -> None:
-    """A run of another fit must not pass for this one."""
+    """Refuse a run that holds another fit."""
     named = {"truncation" if name == "K" else name: value for name, value in asked.items()}
     ours = FitSpec.make(data=str(Path(store).absolute()), set=settings, **named).model_dump()
     theirs = FitSpec.read(Path(run) / "spec.yaml").model_dump()
@@ -86,5 +86,5 @@ def _refuse_other(store: str, run: str, settings: dict[str, Any], asked: dict[st
 
 
 def _same_place(ours: str, theirs: str) -> bool:
-    """Whether two spellings are those of one dataset; data in memory lie nowhere."""
+    """Whether two paths are those of one dataset; data in memory have none."""
     return Path(theirs).is_absolute() and Path(ours).resolve() == Path(theirs).resolve()

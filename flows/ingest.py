@@ -1,4 +1,4 @@
-"""A matrix is stored as a dataset."""
+"""The flow that stores a matrix as a dataset."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def ingest_step(source: str, store: str, **options: Any) -> str:
     if Path(store).exists():
         _refuse_other(source, store)
         return store
-    made = ibp.ingest(source, store, **options)
-    notes = "".join(f"; {warning}" for warning in made.warnings)
-    artifacts.say(store, "dataset", f"{store}: {made.rows:,} rows of {made.columns:,} columns{notes}")
+    report = ibp.ingest(source, store, **options)
+    notes = "".join(f"; {warning}" for warning in report.warnings)
+    artifacts.say(store, "dataset", f"{store}: {report.rows:,} rows of {report.columns:,} columns{notes}")
     return store
 
 
@@ -51,7 +51,7 @@ def ingest(
 
 
 def _refuse_other(source: str, store: str) -> None:
-    """A store of another source must not pass for this one."""
+    """Refuse a store of another source."""
     known = ibp.open_dataset(store).attributes.get("source")
     if known != Path(source).name:
         raise OutputInUse(

@@ -1,6 +1,6 @@
 """One flow at a time for a run; flow runs whose process died are marked as crashed by the next one.
 
-A process that is killed cannot tell the server, which goes on showing it as running. But its lock
+A process that is killed cannot inform the server, which keeps showing it as running. But its lock
 goes with it. So whoever holds the lock of a run knows that no other flow run works on it.
 """
 
@@ -50,7 +50,7 @@ def owned(run: str) -> Iterator[None]:
 
 def mark_crashed(run: Path, ours: FlowRun) -> list[str]:
     """Mark what still counts as running on a run that `ours` alone holds; the names of these flow runs."""
-    crashed: State[Any] = Crashed(message=f"the process was killed; {ours.name} goes on from {run}")
+    crashed: State[Any] = Crashed(message=f"the process was killed; {ours.name} continues from {run}")
     marked = []
     with get_client(sync_client=True) as client:
         for other in _others(client, run, ours):
@@ -65,13 +65,13 @@ def mark_crashed(run: Path, ours: FlowRun) -> list[str]:
 def _others(client: Any, run: Path, ours: FlowRun) -> list[FlowRun]:
     """Flow runs on the same run that run or have crashed."""
     states = filters.FlowRunFilterStateType(any_=[*OPEN, StateType.CRASHED])
-    found = client.read_flow_runs(
+    flow_runs = client.read_flow_runs(
         flow_filter=filters.FlowFilter(name=filters.FlowFilterName(any_=list(FLOWS))),
         flow_run_filter=filters.FlowRunFilter(state=filters.FlowRunFilterState(type=states)),
         sort=FlowRunSort.START_TIME_DESC,
         limit=LOOKED_AT,
     )
-    return [one for one in found if one.id != ours.id and _is_on(one, run)]
+    return [one for one in flow_runs if one.id != ours.id and _is_on(one, run)]
 
 
 def _is_on(flow_run: FlowRun, run: Path) -> bool:
@@ -81,8 +81,8 @@ def _is_on(flow_run: FlowRun, run: Path) -> bool:
 
 def _open_tasks(client: Any, flow_run: FlowRun) -> list[Any]:
     states = filters.TaskRunFilterStateType(any_=[StateType.RUNNING, StateType.PENDING])
-    found: list[Any] = client.read_task_runs(
+    task_runs: list[Any] = client.read_task_runs(
         flow_run_filter=filters.FlowRunFilter(id=filters.FlowRunFilterId(any_=[flow_run.id])),
         task_run_filter=filters.TaskRunFilter(state=filters.TaskRunFilterState(type=states)),
     )
-    return found
+    return task_runs

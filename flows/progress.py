@@ -1,4 +1,4 @@
-"""How far a task is, told to the server at most once a minute and without ever waiting for it."""
+"""Progress of a task, sent to the server at most once a minute and without waiting for it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ EVERY, LAST = 60.0, 5.0
 
 
 class Minutely:
-    """Posts the newest of what it is told from a thread of its own.
+    """Posts the newest report from a thread of its own.
 
-    A server that is slow or gone costs the work nothing: what cannot be posted is dropped.
+    A server that is slow or gone does not delay the work: a report that cannot be posted is dropped.
     """
 
     def __init__(self, key: str, every: float = EVERY) -> None:
@@ -55,22 +55,22 @@ class Minutely:
         percent, sentence = newest
         try:
             if self._artifact is None:
-                made = create_progress_artifact(percent, key=self._key, description=sentence)
-                self._artifact = cast("UUID", made)  # not a coroutine: no loop runs in this thread
+                artifact = create_progress_artifact(percent, key=self._key, description=sentence)
+                self._artifact = cast("UUID", artifact)  # not a coroutine: no loop runs in this thread
             else:
                 update_progress_artifact(self._artifact, percent, description=sentence)
         except Exception as error:  # noqa: BLE001  (whatever a client may raise, the work goes on)
-            log.debug("progress was not told: %s", error)
+            log.debug("progress was not posted: %s", error)
 
 
 @contextmanager
 def minutely(key: str, every: float = EVERY) -> Iterator[Minutely]:
-    """Tell while the work goes on, and at its end."""
-    teller = Minutely(key, every)
+    """Post reports during the work and at its end."""
+    reports = Minutely(key, every)
     try:
-        yield teller
+        yield reports
     finally:
-        teller.close()
+        reports.close()
 
 
 @contextmanager
@@ -80,30 +80,30 @@ def stepping(run: str, limit: int) -> Iterator[lines.Step]:
         with lines.stepping("fit", limit) as progress:
             yield progress
         return
-    with minutely(key(run, "progress")) as teller:
+    with minutely(key(run, "progress")) as reports:
 
         def tell(now: lines.Snapshot) -> None:
             note = f"step {now.step} of at most {limit}, {level(now.trace['objective'], now.trace['active'])}"
-            teller.tell(100.0 * now.step / limit, note)
+            reports.tell(100.0 * now.step / limit, note)
 
         yield tell
-        teller.tell(100.0, "finished")
+        reports.tell(100.0, "finished")
 
 
 @contextmanager
 def sweeping(run: str) -> Iterator[lines.Sweep]:
-    """Progress of a campaign, told in the same places."""
+    """Progress of a campaign: an artifact, or without a server lines on standard error."""
     if not is_served():
         with lines.sweeping("sweep") as progress:
             yield progress
         return
-    with minutely(key(run, "progress")) as teller:
-        yield lambda now: teller.tell(100.0 * now.ended / now.fits, in_words(now))
+    with minutely(key(run, "progress")) as reports:
+        yield lambda now: reports.tell(100.0 * now.ended / now.fits, in_words(now))
 
 
 def in_words(now: lines.CampaignStatus) -> str:
-    """Where a campaign is, in one line for each fit that runs and one for all."""
-    return "\n".join(lines.standing("sweep", now))
+    """The status of a campaign: a line for each running fit and one for all."""
+    return "\n".join(lines.status_lines("sweep", now))
 
 
 def level(objective: float, active: float) -> str:

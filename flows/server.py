@@ -1,4 +1,4 @@
-"""The server that Prefect is set to use: whether it answers, and what of its log is said on this console."""
+"""The server that Prefect is set to use: whether it answers, and how its log is shown on this console."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAY_OUT = "or unset PREFECT_API_URL to run in this process"
 
 
 def refuse_unreachable(url: str) -> None:
-    """UsageError for what is no address, ClusterLost when no server of Prefect answers there."""
+    """UsageError for a malformed address, ClusterLost when no server of Prefect answers there."""
     if not _is_address(url):
         raise UsageError(
             f"PREFECT_API_URL is {_shown(url)!r}: expected an address such as http://127.0.0.1:4200/api, "
@@ -33,9 +33,9 @@ def refuse_unreachable(url: str) -> None:
 
 
 def quiet_console() -> None:
-    """What fails is one line of the log here: the caller says why, and tells what is a bug in full.
+    """Show a failure as one line of the log: the caller prints the reason, and a bug with its traceback.
 
-    The server is told all of it.
+    The server gets the full log.
     """
     for handler in logging.getLogger().handlers:
         if isinstance(handler, PrefectConsoleHandler) and not isinstance(handler.formatter, _OneLine):
@@ -43,7 +43,7 @@ def quiet_console() -> None:
 
 
 class _OneLine(logging.Formatter):
-    """What another formatter makes of a record of Prefect without its traceback."""
+    """Another formatter, without the tracebacks of Prefect."""
 
     def __init__(self, whole: logging.Formatter) -> None:
         super().__init__()

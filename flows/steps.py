@@ -1,4 +1,4 @@
-"""What all flows share: tasks that Prefect keeps nothing of, and bodies that run with a server or without."""
+"""Shared by all flows: tasks without results in Prefect, and bodies that run with a server or without."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from ibpdist.base.errors import ClusterLost
 P = ParamSpec("P")
 R = TypeVar("R")
 RETRIES, PAUSE = 2, 60
-"""A task whose cluster was lost goes on from its run directory so often, after so many seconds."""
+"""How often a task whose cluster was lost is repeated from its run directory, and the seconds between."""
 
 
 class Where(BaseModel):
-    """Where the work runs; with nothing given small data stay in one process, large ones get one a core."""
+    """Where the work runs. Default: one process for small data, one for each core for large data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    workers: int | None = Field(None, ge=1, description="Local processes.")
-    serial: bool = Field(False, description="In the process of the flow.")
-    scheduler: str | None = Field(None, description="A Dask cluster that runs already, as tls://HOST:PORT.")
-    memory: int | None = Field(None, ge=1, description="Bytes that a process may take.")
+    workers: int | None = Field(None, ge=1, description="Number of local processes.")
+    serial: bool = Field(False, description="Run in the process of the flow.")
+    scheduler: str | None = Field(None, description="Address of a running Dask cluster, as tls://HOST:PORT.")
+    memory: int | None = Field(None, ge=1, description="Memory limit of a process in bytes.")
     cache: int | None = Field(None, ge=0, description="Bytes of data that a process may keep in memory.")
 
     def options(self) -> dict[str, Any]:
-        """What was given, as options of the library."""
+        """The options that were given, as keywords of the library."""
         return given(**self.model_dump())
 
     def threads(self) -> dict[str, Any]:
-        """The options of what runs in threads of one process, and on no cluster."""
+        """The options of functions that run in threads of one process."""
         return {name: value for name, value in self.options().items() if name in ("workers", "serial")}
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were given, so that the library decides the others."""
+    """The options that were given; the library has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
@@ -77,7 +77,7 @@ def is_served() -> bool:
 def perform(call: Task[P, R], *args: P.args, **options: P.kwargs) -> R:
     """Run a task: through Prefect within a flow run, else its body only, for which nothing is started.
 
-    Prefect logs what all libraries say from INFO on; Dask says something at every step.
+    Prefect shows the log of all libraries from INFO on, and Dask logs something at every step.
     """
     if not is_served():
         return call.fn(*args, **options)

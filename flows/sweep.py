@@ -1,4 +1,4 @@
-"""All fits of a campaign."""
+"""The flow of all fits of a campaign."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ibpdist.report.campaign import summary
 
 @step("sweep")
 def sweep_step(campaign: str, run: str, where: dict[str, Any]) -> str:
-    """Make the fits of a grid that are not there yet; the path of the campaign."""
+    """Make the missing fits of a grid; the path of the campaign."""
     with sweeping(run) as progress:
-        made = ibp.sweep(campaign, run, progress=progress, **where)
-    artifacts.say(run, "answer", summary(made))
-    artifacts.table(run, made.summary)
+        result = ibp.sweep(campaign, run, progress=progress, **where)
+    artifacts.say(run, "answer", summary(result))
+    artifacts.table(run, result.summary)
     return run
 
 
 @flow(name="sweep")
 def sweep(campaign: str, run: str, where: Where = Where()) -> str:  # noqa: B008  (frozen)
-    """Make all fits of a campaign that are not there yet; those that failed are tried again.
+    """Make the missing fits of a campaign; failed fits are repeated.
 
     Args:
         campaign: The YAML file of the campaign.
@@ -43,11 +43,11 @@ def sweep(campaign: str, run: str, where: Where = Where()) -> str:  # noqa: B008
 
 
 def refuse_failed(run: str) -> None:
-    """A flow whose campaign has fits that failed has failed; it says why, with the exit code of the first."""
-    found = ibp.open_campaign(run)
-    if found.failed:
-        fit, reason, code = found.failed[0]
-        count = f"{len(found.failed)} of {counted(len(found.manifest.fits), 'fit')} failed"
+    """Fail the flow when fits of its campaign failed, with the reason and exit code of the first."""
+    campaign = ibp.open_campaign(run)
+    if campaign.failed:
+        fit, reason, code = campaign.failed[0]
+        count = f"{len(campaign.failed)} of {counted(len(campaign.manifest.fits), 'fit')} failed"
         error = IbpError(f"{run}: {count}, first {in_words(fit.labels)}: {reason}")
         error.code = code
         raise error

@@ -173,7 +173,7 @@ def test_a_fit_that_cannot_be_is_code_2_and_leaves_nothing(
         (["--set", "start=spectrl"], "Invalid value for '--start': 'spectrl': expected auto, random"),
         (["--start", "random", "--from", "other"], "--start and --from exclude each other"),
         (["--set", "start=random", "--from", "other"], "--start and --from exclude each other"),
-        (["--start", "random", "--set", "start=random"], "--start and --set start=... say the same"),
+        (["--start", "random", "--set", "start=random"], "--start and --set start=... set the same option"),
     ],
 )
 def test_a_fit_begins_in_one_way(options: list[str], sentence: str, made: Path, tmp_path: Path) -> None:
@@ -437,7 +437,7 @@ def test_an_estimate_fits_nothing(made: Path, tmp_path: Path) -> None:
     for wrong, said in (
         (["--set", "nois=3"], "unknown setting 'nois'; did you mean noise?"),
         (["--set", "mass=-3"], "set.mass: expected greater than 0, got -3"),
-        (["--chains", 2], "chains, burn and thin are for samplers, and lg-vi-finite is none"),
+        (["--chains", 2], "chains, burn and thin are for samplers, and lg-vi-finite is not one"),
         (["--holdout", 1.5], "holdout: expected less than 1"),
     ):
         assert fails(2, "fit", made / "images.zarr", tmp_path / "run", *options, *wrong).startswith(said)
@@ -523,7 +523,7 @@ def test_an_interrupted_fit_says_how_to_go_on_and_goes_on_to_the_same_bits(tmp_p
     assert process.returncode == 130
     resume = f"ibpdist: continue with: ibpdist resume {tmp_path / 'cut'}"
     assert said.splitlines() == [resume, "ibpdist: interrupted"]
-    assert fails(4, "show", tmp_path / "cut").endswith("is not finished; go on with resume")
+    assert fails(4, "show", tmp_path / "cut").endswith("is not finished; continue it with resume")
     works("resume", tmp_path / "cut", "--serial", "-q")
     whole, cut = (ibpdist.open_result(tmp_path / name) for name in ("whole", "cut"))
     np.testing.assert_array_equal(cut["trace"]["objective"].values, whole["trace"]["objective"].values)

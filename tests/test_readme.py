@@ -14,9 +14,13 @@ import ibpdist
 from ibpdist.catalog.systems import SYSTEMS, settings_of
 from ibpdist.cli import main
 from ibpdist.evaluate.recovery import recovery
+from ibpdist.runs.variables import GROUPS, Group
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
 LINES = [line.strip() for line in README.splitlines() if line.startswith("    ")]
+SAMPLED = ("posterior", "draws", "diagnostics")
+UNNAMED = ("posterior", "trace", "diagnosis", "internals")
+"""Groups without names of variables in the tables: many, not in every result, or in a table of their own."""
 PARTS = [part.strip() for line in LINES for part in line.split("&&")]
 COMMANDS = [part for part in PARTS if part.startswith("ibpdist ")]
 
@@ -37,6 +41,32 @@ def test_the_table_of_systems_is_the_catalog() -> None:
 def test_the_table_of_settings_has_every_setting() -> None:
     known = {name for system in SYSTEMS for name in settings_of(system)}
     assert {row[0] for row in table("setting")} == known
+
+
+def tables_of_variables() -> list[list[str]]:
+    """The lines of the tables of result variables, in the order of the README."""
+    lines = README.splitlines()
+    return [line for line in lines if re.match(r"\| `/", line)]
+
+
+def line_of(group: Group) -> str:
+    names = "" if group.name in UNNAMED else " " + ", ".join(f"`{one.name}`" for one in group.variables)
+    return f"| `/{group.name}`{names} | {group.dims} | {group.sentence} |"
+
+
+def lines_of(group: Group) -> list[str]:
+    return [
+        f"| `/{group.name}` `{one.name}` | {', '.join(one.dims.split())} | {one.sentence} |"
+        for one in group.variables
+    ]
+
+
+def test_the_tables_of_variables_are_those_of_results() -> None:
+    samplers = [line_of(GROUPS[name]) for name in (*SAMPLED, "trace")]
+    ours = [line for name in ("params", "rows") for line in lines_of(GROUPS[name])]
+    others = [line_of(group) for name, group in GROUPS.items() if name not in ("params", "rows", *SAMPLED)]
+    wanted = [line.replace("|  |", "| |") for line in (*samplers, *ours, *others)]
+    assert tables_of_variables() == wanted, "the lines should be\n" + "\n".join(wanted)
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def test_the_groups_it_names_are_in_a_result(run: Path) -> None:
     for name, variables, dims in rows:
         group = result[name]
         assert set(re.findall(r"`(\w+)`", variables)) <= set(group.data_vars)
-        assert {dim.strip() for dim in dims.split(",")} <= set(group.sizes)
+        assert {dim.strip(" ()") for dim in dims.split(",")} <= set(group.sizes)
 
 
 def test_burn_and_thin_are_what_it_says(run: Path) -> None:

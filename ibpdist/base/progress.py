@@ -1,7 +1,7 @@
-"""Telling a person how far the work is: a bar on a terminal, a line now and then otherwise.
+"""Progress of the work: a bar on a terminal, a line now and then otherwise.
 
 Both functions give a callback for the library and write to standard error, so that results
-can be piped. A `quiet` job gets a callback that says nothing.
+can be piped. A `quiet` job gets a callback that prints nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Running:
 class CampaignStatus:
     """Where a campaign is: fits that ended, of all; those that run; the time that it still takes, if known.
 
-    `scoring` is which of how many fits is scored now.
+    `scoring` is which of how many fits is scored now, `waiting` what the campaign waits for.
     """
 
     ended: int
@@ -51,12 +51,13 @@ class CampaignStatus:
     running: Sequence[Running] = ()
     left: TimeLeft | None = None
     scoring: tuple[int, int] | None = None
+    waiting: str = ""
 
 
 Count = Callable[[int, int | None], None]
 """Called with what is done and the whole, None when the whole is not known."""
 Sweep = Callable[[CampaignStatus], None]
-"""Called with how a campaign stands."""
+"""Called with the status of a campaign."""
 Step = Callable[[Snapshot], None]
 """Called after each step; the trace has at least `objective` and `active`."""
 
@@ -159,14 +160,14 @@ def sweeping(title: str, *, quiet: bool = False, verbose: bool = False) -> Itera
 
 
 class _Clock:
-    """Whether it is time to say something again: some seconds have passed, or fits have ended, or scores
-    are begun."""
+    """Whether it is time to print the status again: some seconds have passed, fits have ended, scoring has
+    begun, or the campaign waits for something."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self.last, self.known = seconds, -math.inf, (-1, False)
+        self.seconds, self.last, self.known = seconds, -math.inf, (-1, False, "")
 
     def due(self, now: CampaignStatus) -> bool:
-        clock, known = time.monotonic(), (now.ended, now.scoring is not None)
+        clock, known = time.monotonic(), (now.ended, now.scoring is not None, now.waiting)
         if known == self.known and clock - self.last < self.seconds:
             return False
         self.last, self.known = clock, known
@@ -179,7 +180,7 @@ class _SweepLines:
 
     def __call__(self, now: CampaignStatus) -> None:
         if self.verbose or self.clock.due(now):
-            for line in standing(self.title, now, None if self.verbose else 0):
+            for line in status_lines(self.title, now, None if self.verbose else 0):
                 _say(line)
 
 
@@ -191,14 +192,14 @@ class _SweepPicture:
         from rich.text import Text
 
         if self.clock.due(now):
-            lines = standing(self.title, now, width=self.live.console.width)
+            lines = status_lines(self.title, now, width=self.live.console.width)
             self.live.update(Text("\n".join(lines), no_wrap=True), refresh=True)
 
 
-def standing(
+def status_lines(
     title: str, now: CampaignStatus, most: int | None = SHOWN, width: int | None = None
 ) -> Iterator[str]:
-    """A line for each of so many fits, then one for all. Where lines have a width, names give way."""
+    """A line for each of at most `most` running fits, then one for all; names are shortened to the width."""
     shown = now.running[:most]
     for one in shown:
         level = _level(one.objective, one.active, 4 if width is None else 1)
@@ -214,12 +215,13 @@ def standing(
         scoring = f", scoring {number} of {of} fits{left}"
         yield f"{title}: {now.ended} of {now.fits} fits ended{failed}{scoring}"
         return
-    yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}"
+    waiting = f", {now.waiting}" if now.waiting else ""
+    yield f"{title}: {now.ended} of {now.fits} fits ended{failed}, {len(now.running)} running{left}{waiting}"
 
 
 def shortened(name: str, room: int) -> str:
-    """At most so many characters of a name, if that is not too few: its middle is left out, since names of
-    fits differ at their ends."""
+    """A name of at most `room` characters, but of at least LEAST_NAME: its middle is left out, since names
+    of fits differ at their ends."""
     room = max(room, LEAST_NAME)
     if len(name) <= room:
         return name

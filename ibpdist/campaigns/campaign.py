@@ -27,7 +27,7 @@ By = Literal["heldout", "objective"]
 
 @dataclass(frozen=True)
 class Campaign:
-    """What `sweep` made in `path`; results of fits are read when they are asked for."""
+    """The campaign in `path`; results of fits are read when they are used."""
 
     path: Path
     manifest: Manifest
@@ -43,21 +43,21 @@ class Campaign:
 
     def one(self, **labels: Any) -> Fit:
         """The fit with these labels."""
-        found = list(self.with_labels(**labels))
-        if len(found) != 1:
+        fits = list(self.with_labels(**labels))
+        if len(fits) != 1:
             open_dims = [
                 name for name, values in self.spec.dims().items() if len(values) > 1 and name not in labels
             ]
-            more = f"; give also {', '.join(open_dims)}" if found and open_dims else ""
-            raise UsageError(f"{len(found)} fits have the labels {in_words(labels) or 'none'}{more}")
-        return found[0]
+            more = f"; give also {', '.join(open_dims)}" if fits and open_dims else ""
+            raise UsageError(f"{len(fits)} fits have the labels {in_words(labels) or 'none'}{more}")
+        return fits[0]
 
     def with_labels(self, **labels: Any) -> Iterator[Fit]:
         """Fits with these labels, in the order of the grid."""
         dims = self.spec.dims()
         for name in labels:
             if name not in dims:
-                raise UsageError(f"{name} is no dim of this campaign; expected one of {', '.join(dims)}")
+                raise UsageError(f"{name} is not a dim of this campaign; expected one of {', '.join(dims)}")
         for fit in self.manifest.fits:
             if all(_same(fit.labels[name], value) for name, value in labels.items()):
                 yield fit
@@ -73,7 +73,7 @@ class Campaign:
         return open_result(fit_folder(self.path, fit.id))
 
     def damaged(self) -> Iterator[str]:
-        """Why fits that had ended count as failed: a sentence for each."""
+        """A sentence for each fit that had ended and is damaged."""
         for fit in self.manifest.fits:
             ended = is_finished(self.path, fit.id) and failure(self.path, fit.id) is None
             if ended and self.number(fit, "status") == "failed":
@@ -86,7 +86,7 @@ class Campaign:
     def best_fit(self, by: By | None = None, **labels: Any) -> Fit:
         """The finished fit with the highest held-out score or objective, of those with these labels.
 
-        By objective a sampler is the best only among samplers: a log joint density is no bound. Fits with
+        By objective a sampler is the best only among samplers: a log joint density is not a bound. Fits with
         different hold-outs saw different cells and are scored on different ones, so where `holdout` is
         swept it is one of the labels.
         """
@@ -117,10 +117,10 @@ class Campaign:
 
     def shown(self) -> Fit:
         """The fit that stands for the campaign: its best, of several hold-outs that of the first."""
-        found = self.bests()
-        if not found:
+        fits = self.bests()
+        if not fits:
             raise StorageError(f"{self.path}: no fit has ended")
-        return found[0]
+        return fits[0]
 
     def _any_ended(self, **labels: Any) -> bool:
         return any(np.isfinite(self.number(fit, "objective")) for fit in self.with_labels(**labels))
@@ -139,13 +139,13 @@ class Campaign:
     def failed(self) -> list[tuple[Fit, str, int]]:
         """Fits that failed, with the reason and the exit code of each."""
         some = [fit for fit in self.manifest.fits if self.number(fit, "status") == "failed"]
-        damaged = {"code": StorageError.code}  # nobody has noted it yet
+        damaged = {"code": StorageError.code}  # not recorded yet
         codes = [(failure(self.path, fit.id) or damaged)["code"] for fit in some]
         return [(fit, self.number(fit, "stop"), code) for fit, code in zip(some, codes, strict=True)]
 
     @property
     def cut_short(self) -> bool:
-        """Whether a fit met the limit of steps that nobody chose."""
+        """Whether a fit stopped at the default limit of steps."""
         default = FitSpec.model_fields["steps"].default
         return any(
             fit.spec.steps == default == self.number(fit, "steps")
@@ -169,13 +169,13 @@ class Campaign:
         top = self.best_fit(**labels)
         if systems.find(top.spec.system).sampler:
             raise UsageError(
-                f"{top.spec.system}: of a sampler one draw is no answer, so restarts are not compared; "
+                f"{top.spec.system}: one draw of a sampler is not an answer, so restarts are not compared; "
                 "ibp.posterior.features says of each how sure its features are"
             )
-        found = {fit.labels["restart"]: self.open(fit) for fit in self.restarts(**labels)}
-        made = consensus.aligned(found, top.labels["restart"])
+        results = {fit.labels["restart"]: self.open(fit) for fit in self.restarts(**labels)}
+        matched = consensus.aligned(results, top.labels["restart"])
         same = {name: str(value) for name, value in kind_of(top).items()}
-        return made.assign_attrs(same)
+        return matched.assign_attrs(same)
 
     def stability(self, **labels: Any) -> xr.Dataset:
         """`stability` (feature): the share of the other restarts that have a feature of the best one, with
@@ -198,10 +198,10 @@ def kind_of(fit: Fit) -> dict[str, Any]:
 def open_campaign(run: str | Path) -> Campaign:
     """A campaign that `sweep` made, finished or not; damaged fits are left out with a warning."""
     refuse_urls(run)
-    made = read_campaign(Path(run))
-    for why in made.damaged():
+    campaign = read_campaign(Path(run))
+    for why in campaign.damaged():
         warnings.warn(f"leaving out a damaged fit: {why}", stacklevel=2)
-    return made
+    return campaign
 
 
 def read_campaign(path: Path) -> Campaign:
@@ -214,7 +214,7 @@ def _same(label: Any, value: Any) -> bool:
 
 
 def run_of(path: Path) -> Path:
-    """The run to read: a campaign stands for its best fit."""
+    """The run to read: of a campaign that of its best fit."""
     if not is_campaign(path):
         return path
     campaign = open_campaign(path)

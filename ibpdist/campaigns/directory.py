@@ -57,8 +57,8 @@ class Manifest:
         fits = (Fit(cell.spec.id(fingerprint), cell.labels, cell.spec) for cell in spec.cells())
         return cls(spec, fingerprint, tuple(fits))
 
-    def is_told(self, path: Path) -> bool:
-        """Whether campaign.yaml says what is sealed here."""
+    def matches_grid(self, path: Path) -> bool:
+        """Whether campaign.yaml holds the grid that is sealed here."""
         try:
             return CampaignSpec.read(path / GRID) == self.spec
         except IbpError:
@@ -66,7 +66,7 @@ class Manifest:
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
-        """The manifest of a campaign; a StorageError when it is none or was changed."""
+        """The manifest of a campaign; StorageError when there is none or it was changed."""
         body = sealed.read(_is_one(path) / MANIFEST)
         if body["schema"] > SCHEMA:
             raise StorageError(f"{path}: was written by a newer version (schema {body['schema']})")
@@ -76,7 +76,7 @@ class Manifest:
         return cls(CampaignSpec.model_construct(**body["spec"]), body["fingerprint"], fits)
 
     def write(self, path: Path) -> None:
-        """What is sealed comes first: a kill leaves no campaign.yaml that says something else."""
+        """The sealed manifest is written first: a kill leaves no campaign.yaml that differs from it."""
         fits = [
             {"id": fit.id, "labels": dict(fit.labels), "spec": fit.spec.model_dump()} for fit in self.fits
         ]
@@ -98,11 +98,11 @@ def is_meant(path: Path) -> bool:
 
 
 def sealed_grid(path: Path) -> CampaignSpec:
-    """The grid that a campaign was made with; refused while its campaign.yaml says something else."""
+    """The grid that a campaign was made with; refused while its campaign.yaml differs."""
     manifest = Manifest.read(path)
-    if (path / GRID).exists() and not manifest.is_told(path):
+    if (path / GRID).exists() and not manifest.matches_grid(path):
         raise StorageError(
-            f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it to go on with that one, "
+            f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it to continue with that one, "
             "or give another grid to sweep in a file of its own"
         )
     return manifest.spec
@@ -122,14 +122,14 @@ def failure(path: Path, fit: str) -> dict[str, Any] | None:
     if not file.exists():
         return None
     try:
-        found: dict[str, Any] = sealed.read(file)
+        content: dict[str, Any] = sealed.read(file)
     except StorageError as error:
         return {"reason": f"{error}; sweep tries the fit again", "code": error.code}
-    return found
+    return content
 
 
 class CampaignDirectory:
-    """A campaign that this process writes; `close` gives it free."""
+    """A campaign that this process writes and `close` unlocks."""
 
     def __init__(self, path: Path) -> None:
         """Take a campaign, or a folder for a new one."""
@@ -147,21 +147,22 @@ class CampaignDirectory:
             raise
 
     def begin(self, spec: CampaignSpec, fingerprint: str) -> Manifest:
-        """Note what is to be made, also where that note was lost; the data of a campaign stay the same."""
-        made = Manifest.of(spec, fingerprint)
+        """Write the manifest, also where it was lost; refuses other data than those of the campaign."""
+        manifest = Manifest.of(spec, fingerprint)
         known = Manifest.read(self.path) if is_campaign(self.path) else None
         if known is not None and known.fingerprint != fingerprint:
             raise StorageError(f"{spec.data}: has changed since {self.path} began; choose another place")
-        changed = known is None or known.fits != made.fits
-        if changed or not made.is_told(self.path):
-            made.write(self.path)
+        changed = known is None or known.fits != manifest.fits
+        if changed or not manifest.matches_grid(self.path):
+            manifest.write(self.path)
         if changed:
-            new = made.fits if known is None else {fit.id for fit in made.fits} - {f.id for f in known.fits}
-            self.events.add("manifest", fits=len(made.fits), new=len(new))
-        return made
+            before = set() if known is None else {fit.id for fit in known.fits}
+            new = [fit for fit in manifest.fits if fit.id not in before]
+            self.events.add("manifest", fits=len(manifest.fits), new=len(new))
+        return manifest
 
     def fail(self, fit: Fit, reason: str, code: int) -> None:
-        """Note that a fit failed; it is tried again when the campaign is run again."""
+        """Record that a fit failed; it is repeated when the campaign is run again."""
         folder = fit_folder(self.path, fit.id)
         folder.mkdir(parents=True, exist_ok=True)
         sealed.write(folder / FAILED, {"reason": reason, "code": code})
@@ -171,7 +172,7 @@ class CampaignDirectory:
         (fit_folder(self.path, fit.id) / FAILED).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let go of the campaign, with nothing half written when a signal or an error ended the work."""
+        """Unlock the campaign; removes partially written files after a signal or an error."""
         self.events.close()
         clean(self.path)
         self._lock.release()

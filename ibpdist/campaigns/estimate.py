@@ -1,4 +1,4 @@
-"""What a campaign would take: fits, memory, disk, and time from a trial of each kind of fit."""
+"""The cost of a campaign: fits, memory, disk, and time from a trial of each kind of fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.checkpoint import KEPT
-from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.place import Place
 from ibpdist.runs.posterior_draws import PLACED, ROWS_KEPT
 
 NAMED = 8
@@ -36,10 +36,11 @@ def estimate(
     cache: int | None = None,
 ) -> str:
     """What `sweep` would do with the same arguments, in words. Nothing is written."""
+    asked = Place(workers, serial, scheduler, memory, cache)
     path = Path(run)
     spec = spec_of(campaign, path)
     source = as_source(spec.data)
-    place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    place = asked.for_data(source, kept=True)
     manifest = Manifest.of(spec, source.fingerprint)
     new = [fit for fit in manifest.fits if not is_finished(path, fit.id)]
     there = len(manifest.fits) - len(new)
@@ -47,7 +48,7 @@ def estimate(
     lines = [f"{counted(len(manifest.fits), 'fit')}{known}{_chains(new)}"]
     if not new:
         return lines[0]
-    timing = Timing(source, max(1, place.workers))
+    timing = Timing(source, place.processes)
     broken = _broken(new, timing, place)
     lines += _refused(broken)
     some = [fit for fit in new if fit.id not in broken]
@@ -55,7 +56,7 @@ def estimate(
 
 
 def _chains(fits: Sequence[Fit]) -> str:
-    """A word about samplers, of which each makes several chains."""
+    """The number of samplers and of their chains in words."""
     each = [fit.spec.chains for fit in fits if systems.find(fit.spec.system).sampler]
     if not each:
         return ""
@@ -64,16 +65,16 @@ def _chains(fits: Sequence[Fit]) -> str:
 
 def _broken(fits: Sequence[Fit], timing: Timing, place: Place) -> Mapping[str, tuple[Fit, str]]:
     """Fits that cannot begin, each with the reason; restarts of a kind are alike."""
-    told: dict[str, str | None] = {}
-    found = {}
+    faults: dict[str, str | None] = {}
+    broken = {}
     for fit in fits:
         kind = in_words({name: value for name, value in fit.labels.items() if name != "restart"})
-        if kind not in told:
-            told[kind] = _fault(fit, timing, place)
-        reason = told[kind]
+        if kind not in faults:
+            faults[kind] = _fault(fit, timing, place)
+        reason = faults[kind]
         if reason is not None:
-            found[fit.id] = fit, reason
-    return found
+            broken[fit.id] = fit, reason
+    return broken
 
 
 def _fault(fit: Fit, timing: Timing, place: Place) -> str | None:
@@ -101,7 +102,7 @@ def _refused(broken: Mapping[str, tuple[Fit, str]]) -> Iterator[str]:
 def _needs(fits: Sequence[Fit], timing: Timing, place: Place) -> list[str]:
     source = timing.source
     by_holdout = sorted(fits, key=lambda fit: str(fit.spec.holdout))
-    count = parallel_groups(fits, source, place.workers)
+    count = parallel_groups(fits, source, place.workers or 0)
     share = resources_per_group(place, count, None)
     groups = [
         some
@@ -110,9 +111,8 @@ def _needs(fits: Sequence[Fit], timing: Timing, place: Place) -> list[str]:
     ]
     groups = spread(groups, count)
     largest = max((planned_for(some, source, share) for some in groups), key=lambda plan: plan.state)
-    processes = max(1, place.workers)
     results = sum(_stored(fit.spec, source) for fit in fits)
-    kept = KEPT * largest.state * processes
+    kept = KEPT * largest.state * place.processes
     return [
         f"{counted(len(fits), 'fit')} in {counted(len(groups), 'group')}, in {place.words}",
         str(largest),
@@ -131,7 +131,7 @@ def _stored(spec: FitSpec, source: Source) -> int:
 
 
 def _drawn(spec: FitSpec, count: int, source: Source) -> int:
-    """The same of the draws of a sampler, with who has what unless that is too much."""
+    """Bytes of the draws of a sampler, with z of the rows unless that is too large."""
     entries = spec.chains * count * ((spec.steps - spec.burned) // spec.thin)
     kept = source.rows if entries * source.rows <= ROWS_KEPT else 0
     return entries * (4 * source.columns + 8 * len(PLACED) + kept)
@@ -139,7 +139,7 @@ def _drawn(spec: FitSpec, count: int, source: Source) -> int:
 
 def _time(groups: Sequence[Sequence[Fit]], timing: Timing, place: Place) -> str:
     specs = [[fit.spec for fit in fits] for fits in groups]
-    total = seconds(specs, timing, lambda spec: _stored(spec, timing.source), place.workers > 0)
+    total = seconds(specs, timing, lambda spec: _stored(spec, timing.source), bool(place.workers))
     steps = sorted({spec.steps for group in specs for spec in group})
     limit = " or ".join(f"{one:,}" for one in steps)
     return (

@@ -74,9 +74,9 @@ class Group:
 
 
 def group_of(specs: Sequence[FitSpec], source: Source | None = None) -> Group:
-    """The fits of these specs; the data, as fits see them, are opened unless they are given."""
-    seen = source if source is not None else job_of(specs[0]).source
-    return Group(tuple(job_on(spec, seen) for spec in specs))
+    """The group of these specs; the data, as fits see them, are opened unless they are given."""
+    data = source if source is not None else job_of(specs[0]).source
+    return Group(tuple(job_on(spec, data) for spec in specs))
 
 
 def open_bench(run: str, cache: int, spill: str) -> AnyWorkbench:
@@ -89,7 +89,7 @@ def open_bench(run: str, cache: int, spill: str) -> AnyWorkbench:
 
 
 def group_folder(campaign: Path, fits: Sequence[Fit]) -> Path:
-    """Where these fits advance together."""
+    """The folder in which these fits advance together."""
     name = hashlib.sha256(" ".join(fit.id for fit in fits).encode()).hexdigest()[:16]
     return campaign / "groups" / name
 
@@ -99,17 +99,17 @@ def under_way(campaign: Path, wanted: Sequence[Fit]) -> list[list[Fit]]:
 
     Each has all of its fits: those that are there already, or not in the grid any more, end with the others.
     """
-    by_id, found = {fit.id: fit for fit in wanted}, []
+    by_id, groups = {fit.id: fit for fit in wanted}, []
     for folder in sorted((campaign / "groups").glob("*")):
         try:
             fits = _fits(folder, by_id)
         except (StorageError, UsageError):  # damaged, or killed while it was made: its fits are made again
             fits = []
         if fits is not None and any(fit.id in by_id for fit in fits):
-            found.append(fits)
+            groups.append(fits)
         elif fits is not None:
             shutil.rmtree(folder, ignore_errors=True)
-    return found
+    return groups
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def finish(
 
 
 def close(run: RunDirectory, **facts: Any) -> None:
-    """Only the log of a group is kept."""
+    """Close the run of a group and remove all but its log."""
     run.events.add("finished", **facts)
     for name in _UNFINISHED:
         shutil.rmtree(run.path / name, ignore_errors=True)
@@ -159,7 +159,7 @@ def close(run: RunDirectory, **facts: Any) -> None:
 def _write(
     campaign: CampaignDirectory, fit: Fit, job: Job, engine: Engine, at: int, ended: Ended, seconds: float
 ) -> None:
-    """The run of one fit, with its result."""
+    """Write the run of one fit, with its result."""
     member = ended.last.params.members[at]
     step = int(member.ended)
     terms = {one: terms_of(at, ended.terms[one]) for one in range(1, step + 1)}
@@ -180,7 +180,7 @@ def _write(
 
 
 def code_of(reason: str) -> int:
-    """The exit code of a fit that failed among others, of which only the sentence is known."""
+    """The exit code of a fit that failed in a group, from the sentence of its failure."""
     return BUG if reason.endswith("this is a bug") else UsageError.code
 
 
@@ -194,9 +194,9 @@ def _seconds(run: Path, fits: int) -> list[float]:
     for event in events.read(run / "events.jsonl"):
         if event["event"] != "step":
             continue
-        made = [at for at in range(fits) if f"{at}/objective" in event["terms"]]
-        for at in made:
-            spent[at] += event["seconds"] / len(made)
+        running = [at for at in range(fits) if f"{at}/objective" in event["terms"]]
+        for at in running:
+            spent[at] += event["seconds"] / len(running)
     return [round(one, 3) for one in spent]
 
 
@@ -213,5 +213,5 @@ def _ids(folder: Path) -> list[str] | None:
     """The ids of the fits of a group; None when it has ended."""
     if any(event["event"] == "finished" for event in events.read(folder / "events.jsonl")):
         return None
-    found: list[str] = identity(folder)["ids"]
-    return found
+    ids: list[str] = identity(folder)["ids"]
+    return ids

@@ -34,36 +34,36 @@ def parallel_groups(fits: Sequence[Fit], source: Source, workers: int) -> int:
 
 
 def resources_per_group(place: Place, count: int, processes: int | None) -> Place:
-    """The place as each of `count` groups sees it that advance side by side."""
+    """The share of a place that each of `count` groups has when they advance side by side."""
     if count == 1:
         return place
-    memory = place.memory or available(processes or max(1, place.workers))
+    memory = place.memory or available(processes or place.processes)
     cache = None if place.cache is None else place.cache // count
     return replace(place, memory=memory // count, cache=cache)
 
 
 def spread(groups: Sequence[Sequence[Fit]], count: int) -> list[list[Fit]]:
-    """At least so many groups, if there are as many fits: the largest ones are divided, large fits evenly."""
-    made = [list(fits) for fits in groups]
-    while len(made) < count:
-        largest = max(made, key=len)
+    """At least `count` groups, if there are as many fits: the largest ones are divided, large fits evenly."""
+    divided = [list(fits) for fits in groups]
+    while len(divided) < count:
+        largest = max(divided, key=len)
         if len(largest) == 1:
             break
-        at = made.index(largest)
-        made[at : at + 1] = [largest[::2], largest[1::2]]
-    return made
+        at = divided.index(largest)
+        divided[at : at + 1] = [largest[::2], largest[1::2]]
+    return divided
 
 
 def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:
     """As few groups as fit into memory, in order; a fit that is too large goes alone, and so do samplers."""
-    made: list[list[Fit]] = []
+    groups: list[list[Fit]] = []
     for fit in sorted(fits, key=is_sampler):
-        alone = not made or len(made[-1]) >= LARGEST or is_sampler(fit)
-        if not alone and _fits([*made[-1], fit], source, place, processes):
-            made[-1].append(fit)
+        alone = not groups or len(groups[-1]) >= LARGEST or is_sampler(fit)
+        if not alone and _fits([*groups[-1], fit], source, place, processes):
+            groups[-1].append(fit)
         else:
-            made.append([fit])
-    return made
+            groups.append([fit])
+    return groups
 
 
 def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: int | None = None) -> Plan:
@@ -72,7 +72,7 @@ def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: in
         return planned(job_on(fits[0].spec, source), place, processes)
     sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
     entries = max(systems.entries(fit.spec.system, fit.spec.set) for fit in fits)
-    largest, count = max(sizes), processes or max(1, place.workers)
+    largest, count = max(sizes), processes or place.processes
     alike = -(-sum(sizes) // largest)
     limit = place.memory or available(count)
     return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries)

@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass
 class Made:
-    """What a fit has done so far."""
+    """The progress of a fit."""
 
     step: int = 0
     levels: list[float] = field(default_factory=list)
@@ -100,14 +100,14 @@ class Ledger:
     began: float | None = None
 
     def begin(self, group: Sequence[str], now: float) -> None:
-        """A group begins, or goes on; its fits have done nothing yet that counts."""
+        """Note that a group begins or continues; none of its steps count yet."""
         self.began = now if self.began is None else self.began
         self.last[tuple(group)] = now
         for fit in group:
             self.made.pop(fit, None)
 
     def step(self, group: Sequence[str], step: int, levels: Mapping[str, float], now: float) -> None:
-        """A group made a step: the objectives of its fits that did, by id."""
+        """Note a step of a group: the objectives of the fits that made it, by id."""
         known = [fit for fit in levels if fit in self.plans]
         self.began = now if self.began is None else self.began
         seconds = now - self.last.get(tuple(group), now)
@@ -128,24 +128,24 @@ class Ledger:
             self.steps.setdefault(plan.system, Spent()).add(seconds * plan.units / whole, plan.units)
 
     def end(self, fit: str) -> None:
-        """A fit makes no more steps."""
+        """Note that a fit makes no more steps."""
         if fit in self.plans:
             self.made.setdefault(fit, Made()).ended = True
 
     def write(self, group: Sequence[str], now: float) -> None:
-        """The results of a group are written."""
+        """Note that the results of a group are written."""
         began = self.last.pop(tuple(group), now)
         if any(fit in self.made for fit in group):
             self.writes.add(now - began, len(group))
         self.written |= set(group)
 
     def score(self, number: int, of: int, share: float, now: float) -> None:
-        """So much is done of the score of one of so many fits."""
+        """Note the share that is done of the score of one of `of` fits."""
         began = now if self.scoring is None else self.scoring.began
         self.scoring = Scoring(began, number, of, share)
 
     def left(self, now: float) -> TimeLeft | None:
-        """From now to the end; None when it is not known yet."""
+        """The time from now to the end; None when it is not known yet."""
         usual = self._usual()
         groups = [self._group_left(group, usual) for group in self._groups()]
         if self.began is None or any(one is None for one in groups) or self._is_untimed():
@@ -173,10 +173,10 @@ class Ledger:
         steps = {fit: self._steps_left(fit, usual) for fit in group if not self._has_ended(fit)}
         if any(count is None for count in steps.values()):
             return None
-        made = {fit: count for fit, count in steps.items() if count is not None}
-        work = sum(count * self.plans[fit].units * self._unit(fit) for fit, count in made.items())
-        passes = max(made.values(), default=0.0) * self.overhead
-        begin = sum(fit not in self.made for fit in made) * self.starts.each(0.0)
+        known = {fit: count for fit, count in steps.items() if count is not None}
+        work = sum(count * self.plans[fit].units * self._unit(fit) for fit, count in known.items())
+        passes = max(known.values(), default=0.0) * self.overhead
+        begin = sum(fit not in self.made for fit in known) * self.starts.each(0.0)
         return begin + work + passes + len(group) * self.writes.each(WRITING)
 
     def _scores_left(self, now: float) -> float:
@@ -187,10 +187,10 @@ class Ledger:
         if self.scoring is None:
             return sum(guesses)
         at, guesses = self.scoring.number - 1, guesses[-self.scoring.of :]
-        made = sum(guesses[:at]) + self.scoring.share * guesses[at]
+        done = sum(guesses[:at]) + self.scoring.share * guesses[at]
         prior = GUESSED * sum(guesses)
-        pace = (now - self.scoring.began + prior) / (made + prior) if prior else 1.0
-        return (sum(guesses) - made) * pace
+        pace = (now - self.scoring.began + prior) / (done + prior) if prior else 1.0
+        return (sum(guesses) - done) * pace
 
     def _has_ended(self, fit: str) -> bool:
         return fit in self.written or (fit in self.made and self.made[fit].ended)
@@ -204,7 +204,7 @@ class Ledger:
         return sum(one.seconds for one in self.steps.values()) / whole if whole else 0.0
 
     def _steps_left(self, fit: str, usual: Mapping[str, float]) -> float | None:
-        """Steps that a fit is expected to make yet; where it waits, those that are usual."""
+        """Steps that a fit is still expected to make; for a waiting fit the usual number."""
         plan, made = self.plans[fit], self.made.get(fit)
         if made is not None:
             return expected(plan.stopping, made)
@@ -216,21 +216,21 @@ class Ledger:
     def _usual(self) -> dict[str, float]:
         """Steps that fits make, by system and for any of them: of those that have begun, with the steps that
         are expected."""
-        found: dict[str, list[float]] = {}
+        counts: dict[str, list[float]] = {}
         for fit, made in self.made.items():
             left = 0.0 if made.ended else expected(self.plans[fit].stopping, made)
             if made.step and left is not None:
                 for system in (ANY, self.plans[fit].system):
-                    found.setdefault(system, []).append(made.step + left)
-        return {system: sum(steps) / len(steps) for system, steps in found.items()}
+                    counts.setdefault(system, []).append(made.step + left)
+        return {system: sum(steps) / len(steps) for system, steps in counts.items()}
 
 
 def expected(stopping: Stopping, made: Made) -> float | None:
     """The mean number of steps to come, where a prediction is that of the middle of a log-normal."""
-    found = stopping.steps_left(made.levels, made.step)
-    if found is None:
+    left = stopping.steps_left(made.levels, made.step)
+    if left is None:
         return None
-    about, most = found
+    about, most = left
     room = max(0, stopping.limit - made.step)
     if about == most:
         return about
@@ -251,7 +251,7 @@ class ScoreTimes:
         self._known: dict[str, dict[int, float]] = {}
 
     def of(self, fit: str, system: str, active: int, ended: bool) -> float:
-        """Seconds of the score of a fit with so many active features, which it keeps when it has ended."""
+        """Seconds of the score of a fit with this number of active features; kept once the fit has ended."""
         known = self._known.setdefault(system, {})
         began = self._clock()
         cheap = self._spent <= TRIALS * (began - self._began)

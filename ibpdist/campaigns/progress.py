@@ -1,7 +1,8 @@
-"""How a campaign stands, told after each step of a group and before each score."""
+"""The status of a campaign, reported after each step of a group and before each score."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,10 +19,11 @@ from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import AnySnapshot
 from ibpdist.runs.fit import PLANNED
 
+log = logging.getLogger("ibpdist")
 OVERHEAD = 0.02
 """Seconds of a step of a group on a cluster, whatever its fits are; in one process nothing to speak of."""
 Trial = Callable[[Fit, int], float]
-"""Seconds that the score of a fit with so many active features takes."""
+"""Seconds that the score of a fit with this number of active features takes."""
 
 
 def free(fit: Fit, active: int) -> float:
@@ -31,9 +33,9 @@ def free(fit: Fit, active: int) -> float:
 
 @dataclass
 class CampaignProgress:
-    """Tells of the fits of a grid; what else a group has that goes on is left out.
+    """Reports the status of the fits of a grid; fits of a continued group outside the grid are left out.
 
-    A fit either runs or has ended or waits; groups that advance side by side tell of it in turn.
+    A fit runs, has ended, or waits. Groups that advance side by side report in turn.
     """
 
     path: Path
@@ -56,7 +58,7 @@ class CampaignProgress:
         self.scores = ScoreTimes(lambda fit, active: self.trial(by_id[fit], active), time.monotonic)
 
     def rest(self, fits: Sequence[Fit] = ()) -> None:
-        """None of these fits runs now, and those among them without a result or a failure wait."""
+        """Note that none of these fits runs now; those without a result or a failure wait."""
         with self.lock:
             for fit in fits:
                 self.running.pop(fit.id, None)
@@ -65,10 +67,10 @@ class CampaignProgress:
             self.failed = len(failed)
             self.ended |= failed | {fit.id for fit in self.fits if is_finished(self.path, fit.id)}
             self._note(fits)
-            self._tell()
+            self._report()
 
     def _note(self, fits: Sequence[Fit]) -> None:
-        """A group has ended when its fits of the grid have; else it begins or waits."""
+        """Note that a group has ended, if its fits of the grid have, or begins or waits."""
         group, now = [fit.id for fit in fits], time.monotonic()
         if fits and any(fit in self.ledger.plans and fit not in self.ended for fit in group):
             self.ledger.begin(group, now)
@@ -77,7 +79,7 @@ class CampaignProgress:
         self.ledger.written |= self.ended
 
     def step(self, fits: Sequence[Fit], now: AnySnapshot) -> None:
-        """A group made a step."""
+        """Report a step of a group."""
         ours = {fit.id for fit in self.fits}
         levels = {}
         with self.lock:
@@ -100,29 +102,36 @@ class CampaignProgress:
             for fit in fits:
                 if fit.id in self.ended:
                     self.ledger.end(fit.id)
-            self._tell()
+            self._report()
 
     def _guess(self, fit: Fit, active: int, ended: bool) -> None:
-        """How long its score will take, if somebody wants to know."""
+        """Estimate how long its score will take, unless there is no progress to report."""
         if fit.spec.holdout and self.progress is not None:
             self.ledger.guesses[fit.id] = self.scores.of(fit.id, fit.spec.system, active, ended)
 
     def scoring(self, number: int, of: int, share: float = 0.0) -> None:
-        """All fits have ended, and one of them is scored, of which so much is done."""
+        """Report that fit `number` of `of` is being scored; `share` of it is done."""
         with self.lock:
             self.ledger.score(number, of, share, time.monotonic())
-            self._tell((number, of))
+            self._report((number, of))
 
-    def _tell(self, scoring: tuple[int, int] | None = None) -> None:
+    def wait(self, what: str) -> None:
+        """Report what the campaign waits for: to the log when there is no progress."""
+        if self.progress is None:
+            log.warning("%s", what)
+        with self.lock:
+            self._report(waiting=what)
+
+    def _report(self, scoring: tuple[int, int] | None = None, waiting: str = "") -> None:
         if self.progress is None:
             return
         left = self.ledger.left(time.monotonic()) if self.running or scoring else None
         counts = (len(self.ended), len(self.fits), self.failed)
-        self.progress(CampaignStatus(*counts, list(self.running.values()), left, scoring))
+        self.progress(CampaignStatus(*counts, list(self.running.values()), left, scoring, waiting))
 
 
 def plan_of(fit: Fit) -> Plan:
-    """What is known of a fit before it begins; its work grows with the number of its features."""
+    """The plan of a fit before it begins; its work grows with the number of its features."""
     spec, sampler = fit.spec, systems.find(fit.spec.system).sampler
     features = PLANNED if spec.truncation == "auto" else spec.truncation
     units = float(spec.chains * spec.inner * features)

@@ -46,7 +46,7 @@ from ibpdist.data.urls import refuse_urls
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
-from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.place import Place
 from ibpdist.engine.serial import Serial
 from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
 
 Given = str | Path | CampaignSpec | Mapping[str, Any]
-"""A YAML file, or what would stand in it."""
+"""A YAML file, or its keys and values."""
 
 
 def sweep(
@@ -73,24 +73,25 @@ def sweep(
     cache: int | None = None,
     progress: Sweep | None = None,
 ) -> Campaign:
-    """Make all fits of a grid that are not in RUN yet; what it found, as `open_campaign` gives it.
+    """Make all fits of a grid that are not in RUN yet; the campaign, as `open_campaign` gives it.
 
     campaign: a YAML file, or a mapping with its keys: data, system, truncation, restarts, seed, steps,
     rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin.
-    run: the directory of the campaign. An interrupted one goes on; with more values than before only
-    what is new is computed; fits that failed are tried again.
+    run: the directory of the campaign. An interrupted campaign is continued; with more values than before
+    only the new fits are computed; failed fits are repeated.
     workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
     progress: is called with a `CampaignStatus` after each step.
     """
     from ibpdist.campaigns.campaign import read_campaign
 
+    asked = Place(workers, serial, scheduler, memory, cache)
     path = Path(run)
     spec = spec_of(campaign, path)
     refuse_place(path, spec.data)
     source = as_source(spec.data)
     if source.rows == 0:
         raise InputError("has no rows", file=spec.data)
-    place = place_for(source, True, workers, serial, scheduler, memory, cache)
+    place = asked.for_data(source, kept=True)
     if not is_campaign(path):
         place.refuse_silent()
     directory = CampaignDirectory(path)
@@ -126,7 +127,7 @@ def _is_file(campaign: Given, file: Path) -> bool:
 
 @dataclass
 class CampaignRunner:
-    """One call of `sweep`: what it works with, and the fits that it is to make."""
+    """One call of `sweep`: its inputs, and the fits that it is to make."""
 
     directory: CampaignDirectory
     manifest: Manifest
@@ -134,8 +135,8 @@ class CampaignRunner:
     place: Place
     progress: Sweep | None
     share: Place = field(init=False)
-    """What each of the groups has of the place that advance side by side."""
-    told: CampaignProgress = field(init=False)
+    """The share of the place that each of the groups has which advance side by side."""
+    status: CampaignProgress = field(init=False)
     wanted: set[str] = field(default_factory=set)
     """Ids of the fits to make."""
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -144,7 +145,7 @@ class CampaignRunner:
 
     def __post_init__(self) -> None:
         path = self.directory.path
-        self.told = CampaignProgress(
+        self.status = CampaignProgress(
             path, self.manifest.fits, self.progress, self._trial, self.place.distributed
         )
 
@@ -154,9 +155,9 @@ class CampaignRunner:
             self.directory.forget_failure(fit)
         wanted = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
         self.wanted = {fit.id for fit in wanted}
-        self.told.rest()
+        self.status.rest()
         if wanted:
-            with self.place.cluster() as cluster:
+            with self.place.cluster(self.status.wait) as cluster:
                 size = cluster.size if cluster else None
                 count = parallel_groups(wanted, self.source, size or 0)
                 self.share = resources_per_group(self.place, count, size)
@@ -165,12 +166,12 @@ class CampaignRunner:
         table.write(self.directory.path, self.manifest)
 
     def _trial(self, fit: Fit, active: int) -> float:
-        """Seconds of the score of a fit with so many active features, by a trial on some rows."""
+        """Seconds of the score of a fit with this number of active features, by a trial on some rows."""
         return self.timing.score(fit.spec, active)
 
     @cached_property
     def timing(self) -> Timing:
-        return Timing(self.source, max(1, self.place.workers))
+        return Timing(self.source, self.place.processes)
 
     def seen(self, fit: Fit) -> Source:
         """The data as a fit sees them."""
@@ -180,7 +181,7 @@ class CampaignRunner:
         return self.views[recipe]
 
     def _is_made(self, fit: Fit) -> bool:
-        """Whether its result is there; without a log that tells of its end the fit has failed."""
+        """Whether its result is there; when the log does not record its end, the fit has failed."""
         folder = fit_folder(self.directory.path, fit.id)
         if not is_finished(self.directory.path, fit.id):
             return False
@@ -191,7 +192,7 @@ class CampaignRunner:
         return True
 
     def _can_begin(self, fit: Fit) -> bool:
-        """Whether its system takes its settings and the data; else it has failed, and the others have not."""
+        """Whether its system takes its settings and the data; otherwise only this fit has failed."""
         try:
             job_on(fit.spec, self.seen(fit))
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
@@ -202,33 +203,34 @@ class CampaignRunner:
     def _groups(self, wanted: Sequence[Fit], size: int | None, count: int) -> list[list[Fit]]:
         """Groups that are under way, then as few as fit into memory, but enough to be side by side."""
         known = groups.under_way(self.directory.path, wanted)
-        taken = {fit.id for some in known for fit in some}
+        taken = {fit.id for group in known for fit in group}
         rest = [fit for fit in wanted if fit.id not in taken]
         by_holdout: dict[Any, list[Fit]] = {}
         for fit in rest:
             by_holdout.setdefault(fit.spec.holdout, []).append(fit)
-        new = [some for fits in by_holdout.values() for some in grouped(fits, self.source, self.share, size)]
+        alike = by_holdout.values()
+        new = [group for fits in alike for group in grouped(fits, self.source, self.share, size)]
         return [*known, *spread(new, count - len(known))]
 
     def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
-        """So many groups at a time. Each has a thread, which mostly waits for the cluster; what ends one of
-        them other than well ends all."""
+        """Advance `count` groups at a time. Each has a thread, which mostly waits for the cluster; an error
+        of one ends all."""
         if cluster is None or count == 1:
             for fits in waiting:
                 self._advance(fits, cluster)
             return
         with ThreadPoolExecutor(count) as pool:
-            made = [pool.submit(self._advance, fits, cluster) for fits in waiting]
+            futures = [pool.submit(self._advance, fits, cluster) for fits in waiting]
             try:
-                for one in as_completed(made):
-                    one.result()
+                for future in as_completed(futures):
+                    future.result()
             except BaseException:
                 cluster.halt.set()
                 pool.shutdown(cancel_futures=True)
                 raise
 
     def _advance(self, fits: Sequence[Fit], cluster: Cluster | None) -> None:
-        """Take a group to its results; when something breaks for all of it, its fits go on by halves."""
+        """Take a group to its results; when all of it fails, its fits are continued in two halves."""
         step = self._alone if is_sampler(fits[0]) else self._together
         broken = step(fits, cluster)
         if broken is None:
@@ -236,54 +238,54 @@ class CampaignRunner:
                 table.write(self.directory.path, self.manifest)
         elif len(fits) == 1:
             self._fail(fits[0], broken)
-            self.told.rest(fits)
+            self.status.rest(fits)
         else:
             self.directory.events.add("broken", fits=[fit.id for fit in fits], reason=str(broken))
             path = self.directory.path
             left = [fit for fit in fits if fit.id in self.wanted and not is_finished(path, fit.id)]
             half = len(left) // 2
-            self.told.rest(fits)
-            for some in filter(None, (left[:half], left[half:])):
-                self._advance(some, cluster)
+            self.status.rest(fits)
+            for part in filter(None, (left[:half], left[half:])):
+                self._advance(part, cluster)
 
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
-        """Step a group to its end; what broke it, if anything did that is not of the place where it runs."""
-        self.told.rest(fits)
+        """Step a group to its end; the error if it failed for a reason of its own."""
+        self.status.rest(fits)
         source = self.seen(fits[0])
         try:
             group = groups.group_of([fit.spec for fit in fits], source)
             memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
         except UsageError as error:
             return error
-        with _going_on(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
+        with _resumable(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
             job = group.begun(run.identity)
             run.events.add("memory", plan=str(memory))
             with _engine(run, cluster, memory, source.chunks) as engine:
                 try:
-                    groups.finish(self.directory, run, fits, job, engine, partial(self.told.step, fits))
+                    groups.finish(self.directory, run, fits, job, engine, partial(self.status.step, fits))
                 except (ClusterLost, StorageError):
                     raise
-                except Exception as error:  # noqa: BLE001  (the fits of other groups go on)
+                except Exception as error:  # noqa: BLE001  (the fits of other groups continue)
                     groups.close(run, broken=str(error))
                     return error
-        self.told.rest(fits)
+        self.status.rest(fits)
         return None
 
     def _alone(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
-        """The same of a sampler: its chains advance together, in a run that is that of the fit already."""
-        self.told.rest(fits)
+        """Take a sampler to its end in the run of its fit; the error if it failed for a reason of its own."""
+        self.status.rest(fits)
         (fit,) = fits
         source = self.seen(fit)
-        with _going_on(self.directory.path), _run_of(self.directory.path, fit, source) as run:
+        with _resumable(self.directory.path), _run_of(self.directory.path, fit, source) as run:
             job = job_on(fit.spec, as_begun(source, run.identity))
             try:
-                advance(run, job, self.share, cluster, progress=partial(self.told.step, fits))
+                advance(run, job, self.share, cluster, progress=partial(self.status.step, fits))
             except (ClusterLost, StorageError):
                 raise
-            except Exception as error:  # noqa: BLE001  (the other fits go on)
+            except Exception as error:  # noqa: BLE001  (the other fits continue)
                 return error
             seconds = table.ended(run.path)["seconds"]
-        self.told.rest(fits)
+        self.status.rest(fits)
         self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
 
@@ -293,16 +295,16 @@ class CampaignRunner:
         self.directory.fail(fit, what + reason, error.code if isinstance(error, IbpError) else BUG)
 
     def _score_all(self) -> None:
-        """The held-out scores that finished fits should have and have not."""
+        """Make the missing held-out scores of finished fits."""
         wanted = [fit for fit in self.manifest.fits if self._lacks_score(fit)]
         for number, fit in enumerate(wanted, 1):
-            self.told.scoring(number, len(wanted))
+            self.status.scoring(number, len(wanted))
             self._score(fit, partial(self._scored, number, len(wanted)))
         if wanted:
-            self.told.rest()
+            self.status.rest()
 
     def _scored(self, number: int, of: int, rows: int, whole: int | None) -> None:
-        self.told.scoring(number, of, rows / (whole or 1))
+        self.status.scoring(number, of, rows / (whole or 1))
 
     def _lacks_score(self, fit: Fit) -> bool:
         path = self.directory.path
@@ -314,14 +316,14 @@ class CampaignRunner:
             return True
 
     def _score(self, fit: Fit, progress: Count) -> None:
-        """The held-out score of a finished fit, which has failed when there is none or it cannot be kept."""
+        """Score a finished fit; when it cannot be scored, or the score cannot be kept, the fit has failed."""
         from ibpdist.evaluate.heldout import evaluate
 
         folder = fit_folder(self.directory.path, fit.id)
         try:
             with scores.required(), records.storage_errors(folder):
                 scores.mend(folder)
-                evaluate(folder, workers=self.place.workers or None, progress=progress)
+                evaluate(folder, workers=self.place.workers, progress=progress)
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error, "has no held-out score: ")
         else:
@@ -329,8 +331,8 @@ class CampaignRunner:
 
 
 @contextmanager
-def _going_on(campaign: Path) -> Iterator[None]:
-    """A cluster that is lost ends the campaign; the sentence says how that goes on, not a part of it."""
+def _resumable(campaign: Path) -> Iterator[None]:
+    """End the campaign when the cluster is lost, with the command that continues the whole campaign."""
     try:
         yield
     except ClusterLost as lost:

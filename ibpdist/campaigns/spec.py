@@ -31,14 +31,14 @@ Labels = Mapping[str, Any]
 
 
 def _several(value: object) -> object:
-    """One value as a list of it; a list has something in it, and nothing twice."""
+    """One value as a list; refuses an empty list and repeated values."""
     if not isinstance(value, list):
         return [value]
     if not value:
         raise ValueError("expected a value, or a list of at least one")
     twice = [one for at, one in enumerate(value) if one in value[:at]]
     if twice:
-        raise ValueError(f"{twice[0]!r} stands twice in the list")
+        raise ValueError(f"{twice[0]!r} occurs twice in the list")
     return value
 
 
@@ -93,12 +93,14 @@ class CampaignSpec(Spec):
     @field_validator("set")
     @classmethod
     def _usable(cls, value: dict[str, list[Any]], info: Any) -> dict[str, list[Any]]:
-        """Every setting is one of every system, so that no part of the grid is empty."""
+        """Refuse a setting that some system does not have: part of the grid would be empty."""
         from ibpdist.catalog.systems import settings_of
 
         for name, settings in value.items():
             if name == "start" and info.data.get("start") is not None:
-                raise setting_error(name, settings[0], "says the same as the key start: give one of them")
+                raise setting_error(
+                    name, settings[0], "sets the same option as the key start: give one of them"
+                )
             for system in info.data.get("system", []):
                 if name not in settings_of(system):
                     known = ", ".join(settings_of(system))
@@ -109,7 +111,7 @@ class CampaignSpec(Spec):
 
     @model_validator(mode="after")
     def _in_bounds(self) -> Self:
-        """Not more fits than a campaign holds, and no setting that its system does not take."""
+        """Refuse more fits than a campaign holds, and values that a system does not take."""
         keys = {name: getattr(self, name) for name in (*ALWAYS, *KEYS)}
         sizes = {name: len(some) for name, some in (keys | self.settings).items()}
         fits = math.prod(sizes.values()) * self.restarts
@@ -138,15 +140,15 @@ class CampaignSpec(Spec):
                 raise self._refused(system, wanted, str(error)) from None
 
     def _refused(self, system: str, wanted: Mapping[str, Any], reason: str) -> PydanticCustomError:
-        """What a system says names the setting that it does not take, first of all or with its value."""
+        """The error of a system with the setting that it does not take and its value."""
         first = reason.split(":")[0].split(" ")[0]
         name = next(
             (one for one, value in wanted.items() if one == first or f"{one}={value}" in reason), None
         )
         if name is None:
             return setting_error("system", system, reason)
-        told = re.sub(rf"^{name}(:| is) .*?[:;] (?=expected)", "", reason)
-        return self._fault(name, wanted[name], f"{system}: {told}")
+        rest = re.sub(rf"^{name}(:| is) .*?[:;] (?=expected)", "", reason)
+        return self._fault(name, wanted[name], f"{system}: {rest}")
 
     def _fault(self, name: str, value: Any, reason: str) -> PydanticCustomError:
         return setting_error(name, value, reason, ("set",) if name in self.set else ())
@@ -199,6 +201,6 @@ def dim_of(key: str) -> str:
 
 
 def in_words(labels: Labels) -> str:
-    """A fit as a person says it: lg-vi-infinite, K = 20, mass 5, restart 3."""
-    said = {"truncation": "K = {}", "system": "{}"}
-    return ", ".join(said.get(name, f"{name} {{}}").format(value) for name, value in labels.items())
+    """The labels of a fit in words: lg-vi-infinite, K = 20, mass 5, restart 3."""
+    forms = {"truncation": "K = {}", "system": "{}"}
+    return ", ".join(forms.get(name, f"{name} {{}}").format(value) for name, value in labels.items())

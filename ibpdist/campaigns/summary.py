@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 
 def summary(path: Path, manifest: Manifest) -> xr.Dataset:
-    """What is known of every fit of a campaign now."""
+    """The numbers and words of every fit of a campaign now."""
     dims = manifest.spec.dims()
     shape = tuple(len(values) for values in dims.values())
     scored = {event["fit"] for event in events.read(path / "events.jsonl") if event["event"] == "scored"}
@@ -50,33 +50,33 @@ def summary(path: Path, manifest: Manifest) -> xr.Dataset:
     for name, words in (NUMBERS | WORDS).items():
         kind, missing = (float, np.nan) if name in NUMBERS else (object, "")
         values = np.full(shape, missing, kind)
-        for at, found in zip(where, rows, strict=True):
-            values[at] = found.get(name, missing)
-        made = values if name in NUMBERS else values.astype(str)
-        held[name] = (tuple(dims), made, {"long_name": words})
+        for at, line in zip(where, rows, strict=True):
+            values[at] = line.get(name, missing)
+        column = values if name in NUMBERS else values.astype(str)
+        held[name] = (tuple(dims), column, {"long_name": words})
     about = {"data": manifest.spec.data, "fingerprint": manifest.fingerprint}
     return xr.Dataset(held, {name: coordinate(values) for name, values in dims.items()}, about)
 
 
 def row(path: Path, fit: Fit, scored: bool = False) -> Row:
     """Numbers and words of one fit; when it was `scored` its score must be there."""
-    told: Row = {"fit": fit.id, "seed": str(fit.spec.seed), "status": "waiting"}
+    line: Row = {"fit": fit.id, "seed": str(fit.spec.seed), "status": "waiting"}
     failed = failure(path, fit.id)
     if is_finished(path, fit.id):
         try:
-            told |= _found(path, fit, scored)
+            line |= _found(path, fit, scored)
         except StorageError as error:
-            told |= {"status": "failed", "stop": str(error)}
+            line |= {"status": "failed", "stop": str(error)}
     if failed is not None:
-        told |= {"status": "failed", "stop": failed["reason"]}
-    return told
+        line |= {"status": "failed", "stop": failed["reason"]}
+    return line
 
 
 def _found(path: Path, fit: Fit, scored: bool) -> Row:
-    found = ended(fit_folder(path, fit.id))
+    ending = ended(fit_folder(path, fit.id))
     names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
-    numbers = {ours: found[theirs] for theirs, ours in names.items()}
-    return {"status": "finished", "stop": found["reason"], **numbers, **_heldout(path, fit, scored)}
+    numbers = {ours: ending[theirs] for theirs, ours in names.items()}
+    return {"status": "finished", "stop": ending["reason"], **numbers, **_heldout(path, fit, scored)}
 
 
 def coordinate(values: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -90,26 +90,26 @@ def coordinate(values: Sequence[Any]) -> np.ndarray[Any, Any]:
 
 def write(path: Path, manifest: Manifest) -> xr.Dataset:
     """Write RUN/summary under another name, note its hashes, then give it its own name."""
-    made, staged = summary(path, manifest), path / "summary.partial"
+    table, staged = summary(path, manifest), path / "summary.partial"
     shutil.rmtree(staged, ignore_errors=True)
-    result.store(xr.DataTree(made), staged)
+    result.store(xr.DataTree(table), staged)
     zarr_groups.consolidate(staged)
     shutil.rmtree(path / "summary", ignore_errors=True)
     sealed.write(path / SEAL, result.hashes(staged))
     staged.rename(path / "summary")
-    return made
+    return table
 
 
 def ended(folder: Path) -> Row:
-    """What the log of a finished fit says of its end; a StorageError when it does not."""
+    """The last event of the log of a finished fit; StorageError when it is missing."""
     log, way = folder / "events.jsonl", "remove the folder of this fit, and sweep makes the fit again"
     try:
-        told = [event for event in events.read(log) if event["event"] == "ended"]
+        endings = [event for event in events.read(log) if event["event"] == "ended"]
     except StorageError as error:
         raise StorageError(f"{error}; {way}") from error
-    if not told:
+    if not endings:
         raise StorageError(f"{log}: is missing or does not say how the fit ended; {way}")
-    return told[-1]
+    return endings[-1]
 
 
 def _heldout(path: Path, fit: Fit, scored: bool) -> Row:

@@ -33,7 +33,7 @@ PLAIN = {"start": "random", "moves": False}
 CELLS, STEPS, FEW, SCORED = 1 << 19, 5, 4, 128
 """Of a trial: cells, steps, and rows that are scored, a few and some."""
 HIDDEN = 5
-"""Every so many columns one is hidden."""
+"""One of this number of columns is hidden."""
 LESS = 3
 """Features that a trial of a score has less."""
 BLOCK = 512
@@ -58,7 +58,7 @@ class Trial:
 
 @dataclass
 class Timing:
-    """Trials that were made, and what compiling took in them."""
+    """The trials so far, and the time of compiling in them."""
 
     source: Source
     processes: int
@@ -81,7 +81,7 @@ class Timing:
 
     @property
     def share(self) -> float:
-        """As many trials as the rows of a process are."""
+        """Rows of a process over the rows of a trial."""
         return self.source.rows / self.rows.rows / self.processes
 
     def seen(self, spec: FitSpec) -> Source:
@@ -89,7 +89,7 @@ class Timing:
         return seen_by_fits(self.rows, spec.holdout)
 
     def seconds(self, spec: FitSpec, stored: int) -> float:
-        """Of a fit: its start, its steps, writing its result of so many bytes, and its score."""
+        """Seconds of a fit: its start, its steps, writing `stored` bytes of result, and its score."""
         row, update = self._plain(spec)
         trial = self._trial(spec)
         steps = (trial.begin + spec.steps * trial.each) * (row * self._share_of(spec) + update)
@@ -118,10 +118,10 @@ class Timing:
         """Seconds of a plain step of all chains: of the rows of a trial, and of the update."""
         kind = spec.system, self._features(spec), spec.inner, spec.holdout
         if kind not in self.plain:
-            made = self._sweep if systems.find(spec.system).in_turn else self._step
+            measure = self._sweep if systems.find(spec.system).in_turn else self._step
             chunk = self.seen(spec).read(0)
             with one_thread():
-                self.plain[kind] = made(_plain_of(spec, self._features(spec)), chunk, Draws(spec.seed))
+                self.plain[kind] = measure(_plain_of(spec, self._features(spec)), chunk, Draws(spec.seed))
         row, update = self.plain[kind]
         return spec.chains * row, spec.chains * update
 
@@ -150,7 +150,7 @@ class Timing:
         return self.trials[kind]
 
     def _made(self, spec: FitSpec, steps: int) -> tuple[list[float], int]:
-        """Seconds after each of so many steps of a fit of some rows, and the features that it has then."""
+        """Seconds after each of `steps` steps of a fit of some rows, and its number of features then."""
         job = job_on(spec.model_copy(update={"truncation": self._features(spec)}), self.seen(spec))
         engine = Serial(Workbench(job.algorithm, job.seen, MemoryHistory(), spec.seed, cache=1 << 30))
         times: list[float] = []
@@ -162,7 +162,7 @@ class Timing:
         return times, max(1, int(trace.get("active", features(spec))))
 
     def score(self, spec: FitSpec, active: int) -> float:
-        """Seconds for the hidden cells of half of the rows, with so many features that occur."""
+        """Seconds for the hidden cells of half of the rows, with `active` features."""
         found, sampler = min(active, self._features(spec)), systems.find(spec.system).sampler
         kind = systems.find(spec.system).weights, found, 0.0 if sampler else 0.1
         if kind not in self.scores:
@@ -201,7 +201,7 @@ class Timing:
         )
 
     def _warm(self, work: Callable[[], Any]) -> None:
-        """Do once what may compile, and note how much longer it took than the second time."""
+        """Call once a function that may compile, and note how much longer it took than the second time."""
         first, again = clocked(work)[1], clocked(work)[1]
         self.compiling += max(0.0, first - again)
 
@@ -217,12 +217,12 @@ def seconds(
 
 
 def features(spec: FitSpec) -> int:
-    """Features that are planned for."""
+    """The number of features that memory and time are planned for."""
     return PLANNED if spec.truncation == "auto" else spec.truncation
 
 
 def clocked(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What it makes, and the seconds."""
+    """The value of a function, and the seconds that it took."""
     began = time.perf_counter()
     return work(), time.perf_counter() - began
 

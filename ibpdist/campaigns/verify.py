@@ -1,4 +1,4 @@
-"""Everything wrong with a run, a campaign or a dataset, without starting anything: a list of sentences."""
+"""The problems of a run, a campaign or a dataset, one sentence each."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from ibpdist.base.errors import StorageError
 from ibpdist.campaigns import summary as table
 from ibpdist.campaigns.directory import FAILED, GRID, MANIFEST, Manifest, is_campaign, is_meant
+from ibpdist.data.urls import refuse_urls
 from ibpdist.data.verify import verify_dataset
 from ibpdist.runs.directory import is_run
 from ibpdist.runs.verify import unlike, unread, verify_run
@@ -16,13 +17,14 @@ from ibpdist.storage.lock import is_held
 
 
 def verify(path: str | Path) -> list[str]:
-    """Problems of a run, a campaign, or a dataset with its every chunk; none when all is well."""
-    place = Path(path)
-    if not place.exists():
-        raise StorageError(f"{place}: does not exist; name a run, a campaign or a dataset")
-    if is_run(place) or (place / "spec.yaml").exists():
-        return list(verify_run(place))
-    return list(_campaign(place)) if is_meant(place) else verify_dataset(place)
+    """Problems of a run, a campaign, or a dataset with every chunk; an empty list without any."""
+    refuse_urls(path)
+    folder = Path(path)
+    if not folder.exists():
+        raise StorageError(f"{folder}: does not exist; name a run, a campaign or a dataset")
+    if is_run(folder) or (folder / "spec.yaml").exists():
+        return list(verify_run(folder))
+    return list(_campaign(folder)) if is_meant(folder) else verify_dataset(folder)
 
 
 def _campaign(path: Path) -> Iterator[str]:
@@ -45,23 +47,23 @@ def _campaign(path: Path) -> Iterator[str]:
 
 
 def _grid(path: Path) -> Iterator[str]:
-    """The manifest of a campaign, and the file that says the same to people."""
+    """The manifest of a campaign, and the YAML file of its grid."""
     if not is_campaign(path):
         yield f"{path / MANIFEST}: is missing; take it from a copy, or sweep the grid in another place"
         return
     try:
-        told = Manifest.read(path).is_told(path)
+        agrees = Manifest.read(path).matches_grid(path)
     except StorageError as error:
         yield str(error)
         return
     if not (path / GRID).exists():
         yield f"{path / GRID}: is missing; resume writes it again"
-    elif not told:
+    elif not agrees:
         yield f"{path / GRID}: is not the grid that {MANIFEST} seals; remove it, and resume writes it again"
 
 
 def _summary(path: Path) -> Iterator[str]:
-    """The summary is as it was written; of one that was being replaced the litter is told of."""
+    """Whether the summary is as it was written; one that was being replaced is not checked."""
     store, seal = path / "summary", path / table.SEAL
     if (path / "summary.partial").exists():
         return

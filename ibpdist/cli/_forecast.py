@@ -1,4 +1,4 @@
-"""What progress knows of the fits of a command, to say how long they still take."""
+"""What progress must know of the fits of a command to estimate the time left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 def of_system(
     system: str, K: int | str, steps: int | None, rtol: float | None = None, fits: int = 1
 ) -> dict[str, Any]:
-    """Options of `stepping` for so many fits of a system, one after the other."""
+    """Options of `stepping` for a number of fits of a system, one after the other."""
     from ibpdist.base.timeleft import stopping
     from ibpdist.catalog.spec import FitSpec
     from ibpdist.catalog.systems import find
@@ -24,7 +24,7 @@ def of_system(
 
 
 def of_run(run: Path) -> dict[str, Any]:
-    """The same of a run that goes on: of those of its starts that are not complete. Nothing is known of a run
+    """Options of `stepping` for a run that is continued: for its incomplete starts. Nothing is known of a run
     that cannot be read, and whoever opens it says why."""
     from ibpdist.base.errors import IbpError
     from ibpdist.catalog.spec import FitSpec

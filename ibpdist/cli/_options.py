@@ -34,7 +34,7 @@ class LocalPath(click.Path):
 COUNT = click.IntRange(min=1)
 PATH = LocalPath(path_type=Path)
 SEED = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Decides all that is random."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all random numbers."
 )
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -50,37 +50,41 @@ def size(text: str) -> int:
 
 
 def where(command: F) -> F:
-    """Where it runs: `workers`, `serial`, `scheduler`."""
+    """Options for the place of the work: `workers`, `serial`, `scheduler`."""
     return _stack(
         command,
-        click.option("--workers", type=COUNT, help="Local processes; one a core when not given."),
-        click.option("--serial", is_flag=True, help="In this process; the default under 64 MB of data."),
-        click.option("--scheduler", metavar="ADDRESS", help="A running Dask cluster, as tcp:// or tls://."),
+        click.option("--workers", type=COUNT, help="Number of local processes. Default: one for each core."),
+        click.option("--serial", is_flag=True, help="Run in this process; the default under 64 MB of data."),
+        click.option(
+            "--scheduler", metavar="ADDRESS", help="Address of a running Dask cluster, tcp:// or tls://."
+        ),
     )
 
 
 def threads(command: F) -> F:
-    """How many threads: `workers`, `serial`."""
+    """Options for the number of threads: `workers`, `serial`."""
     return _stack(
         command,
         click.option(
-            "--workers", type=COUNT, help="Threads; one a core from 64 MB of data on when not given."
+            "--workers",
+            type=COUNT,
+            help="Number of threads. Default: one for each core from 64 MB of data on.",
         ),
-        click.option("--serial", is_flag=True, help="In one thread."),
+        click.option("--serial", is_flag=True, help="Run in one thread."),
     )
 
 
 def memory(command: F) -> F:
-    """What a process may take: `memory`, `cache`."""
+    """Options for the memory of a process: `memory`, `cache`."""
     return _stack(
         command,
-        click.option("--memory", type=size, help="Limit of a process, such as 1GB."),
-        click.option("--cache", type=size, help="Data that a process may keep in memory."),
+        click.option("--memory", type=size, help="Memory limit of a process, such as 1GB."),
+        click.option("--cache", type=size, help="Size of the data that a process may keep in memory."),
     )
 
 
 def talk(command: F) -> F:
-    """How much is said: `quiet`, `verbose`."""
+    """Options for the amount of output: `quiet`, `verbose`."""
     return _stack(
         command,
         click.option("-q", "--quiet", is_flag=True, help="Print only errors."),
@@ -105,7 +109,7 @@ def settings(command: F) -> F:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that were given, so that the library decides the others."""
+    """The options that were given; the library has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
@@ -119,15 +123,15 @@ def number_or_word(ctx: click.Context, option: click.Parameter, text: str | None
 def _parse(ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     from ibpdist.catalog.spec import scalar
 
-    made: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for text in values:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", ctx, option)
-        if name in made:
+        if name in parsed:
             raise click.BadParameter(f"{name} is given twice", ctx, option)
-        made[name] = scalar(value)
-    return made
+        parsed[name] = scalar(value)
+    return parsed
 
 
 def _stack(command: F, *options: Callable[[F], F]) -> F:

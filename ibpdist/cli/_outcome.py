@@ -74,7 +74,7 @@ class Cli(click.Group):
 
 
 def _explain(error: BaseException) -> int:
-    """Say what went wrong in one line; the exit code."""
+    """Print what went wrong in one line; the exit code."""
     code, sentence = _outcome(error)
     if code == BUG:
         traceback.print_exception(error)
@@ -108,9 +108,9 @@ def _warn(message: Warning | str, category: type[Warning], *where: Any, **more: 
 def _signals() -> Iterator[None]:
     """SIGTERM and SIGINT end the work tidily the first time, at once the second time.
 
-    Compilers call back into Python and swallow what is raised there, so a signal that is not on
-    its way out is raised again, and what Python says of the swallowed one is left out. What a signal
-    has left half made complains when it is deleted, at the very end at times: that is left out as well.
+    Compilers call back into Python and swallow exceptions there, so a signal that is not on its way
+    out is raised again, and the message of Python about the swallowed one is hidden. So are messages of
+    partially built objects that a signal left, which come when they are deleted.
     """
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -129,12 +129,12 @@ def _signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
     signal.signal(signal.SIGINT, leave)
     signal.signal(signal.SIGTERM, leave)
-    told, sys.unraisablehook = sys.unraisablehook, _swallowed
+    hook, sys.unraisablehook = sys.unraisablehook, _swallowed
     try:
         yield
     finally:
         if sys.unraisablehook is not _half_made:
-            sys.unraisablehook = told
+            sys.unraisablehook = hook
         if signal.getsignal(signal.SIGALRM) is not before[signal.SIGALRM]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
@@ -147,7 +147,7 @@ def _swallowed(info: Any) -> None:
 
 
 def _half_made(info: Any) -> None:
-    """Nothing is said of it."""
+    """Print nothing."""
 
 
 def _leaving() -> bool:

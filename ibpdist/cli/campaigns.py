@@ -19,7 +19,9 @@ from ibpdist.cli._options import PATH, given, memory, talk, where
 @click.command()
 @click.argument("campaign", metavar="CAMPAIGN.yaml", type=PATH)
 @click.argument("run", type=PATH)
-@click.option("--estimate", is_flag=True, help="Say how many fits, and the memory, disk and time they need.")
+@click.option(
+    "--estimate", is_flag=True, help="Print the number of fits, and the memory, disk and time they need."
+)
 @where
 @memory
 @talk
@@ -28,8 +30,8 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
 
     CAMPAIGN.yaml has the keys data, system, truncation, restarts, seed, steps, rtol, inner, holdout,
     start and set, with single values or lists, and for samplers chains, burn and thin. RUN is the
-    directory to write. The same command goes on with what was interrupted, tries again what failed, and
-    with a larger grid computes what is new.
+    directory to write. The same command continues an interrupted campaign, repeats failed fits, and
+    computes only the new fits of a larger grid.
     """
     if estimate:
         from ibpdist.campaigns.estimate import estimate as estimate_
@@ -43,15 +45,15 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
     from ibpdist.report.campaign import summary
 
     with _resumable(campaign, run), sweeping("sweep", quiet=quiet, verbose=verbose) as progress:
-        made = sweep_(campaign, run, progress=progress, **given(**options))
+        result = sweep_(campaign, run, progress=progress, **given(**options))
     if not quiet:
-        inform(summary(made))
+        inform(summary(result))
         inform(f"written to {run}; more with: {command('show', run)}")
-    return _code(made)
+    return _code(result)
 
 
 def _code(campaign: Any) -> int:
-    """That of the first fit that failed; else whether the default limit of steps cut one short."""
+    """The code of the first failed fit, else whether a fit stopped at the default limit of steps."""
     from ibpdist.campaigns.spec import in_words
 
     if not campaign.failed:
@@ -64,7 +66,7 @@ def _code(campaign: Any) -> int:
 
 @contextmanager
 def _resumable(campaign: Path, run: Path) -> Iterator[None]:
-    """When the user stops a campaign, say how to go on."""
+    """When the user stops a campaign, print the command that continues it."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The command that says which of several systems to take."""
+"""The command that chooses between systems: choose."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
     "--system",
     "systems",
     multiple=True,
-    help="A system to compare; may be repeated. Sparse and dense factors when not given.",
+    help="A system to compare; may be repeated. Default: sparse and dense factors.",
 )
-@click.option("--share", type=SHARE, help="Share of the rows to hold out; a tenth when not given.")
-@click.option("--steps", type=COUNT, help="At most so many steps of each fit.")
+@click.option("--share", type=SHARE, help="Share of the rows to hold out. Default: 0.1.")
+@click.option("--steps", type=COUNT, help="Maximum number of steps of each fit.")
 @SEED
 @settings
 @where
@@ -39,11 +39,10 @@ def choose(
     systems: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Say which system to fit: sparse or dense factors.
+    """Choose the system to fit: sparse or dense factors.
 
-    Each system is fitted to STORE without some of its rows, and predicts half of their columns
-    from the other half; the better one is named. Rows of other datasets are not looked at. With
-    --quiet only the name is printed.
+    Each system is fitted to STORE without some of its rows, and predicts half of the columns of
+    these rows from the other half; the better one is printed. With --quiet only its name is printed.
     """
     from ibpdist.evaluate.choose import SYSTEMS
     from ibpdist.evaluate.choose import choose as choose_

@@ -1,11 +1,11 @@
-"""All of it at once: images are made and stored, a campaign fits them, and the best fit is scored on new
+"""A complete example: images are made and stored, a campaign fits them, and the best fit is scored on new
 ones, drawn, and reported."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from ibpdist.base.errors import OutputInUse
 from ibpdist.base.words import OVERWRITE
 from ibpdist.data.urls import refuse_urls
+from ibpdist.engine.place import Place
 from ibpdist.report.plots import Strip, draw_strips
 
 if TYPE_CHECKING:
@@ -37,33 +38,33 @@ def demo(
     progress: Sweep | None = None,
     say: Callable[[str], None] = print,
 ) -> list[Path]:
-    """Show what the package does, in `directory` (ibpdist-demo); the files it made.
+    """Run a complete example in `directory` (ibpdist-demo); the files it made.
 
-    Runs on a local cluster of one process a core (at most 4) unless told where. `progress` is
-    called with how the campaign stands, `say` with each line of what it tells.
+    Runs on a local cluster of one process a core (at most 4) unless a place is given. `progress` is
+    called with the status of the campaign, `say` with each line of the output.
     """
     from ibpdist.report.page import report
 
-    place: dict[str, Any] = {"workers": workers, "serial": serial, "scheduler": scheduler}
-    if not any(place.values()):
-        place["workers"] = min(os.cpu_count() or 1, 4)
+    place = _place(workers, serial, scheduler)
     folder = _folder(directory, overwrite)
+    place.refuse_silent()
+    folder.mkdir(parents=True, exist_ok=True)
     data, new = _make(folder, seed, overwrite)
     say(f"{ROWS:,} images of 6 x 6, sums of four planted shapes plus noise of variance {NOISE}: {data.path}")
     campaign = _campaign(data, folder / "shapes.run", seed, overwrite, progress, place)
     result, picture = campaign.best(), folder / "features.png"
-    say(f"{_swept(campaign)}{_where(place)}; the best one has room for {result.attrs['truncation']}")
+    say(f"{_swept(campaign)}{_where(place)}; the best one has K = {result.attrs['truncation']}")
     for line in _judged(result, data, new, picture):
         say(line)
-    made = [data.path, new.path, campaign.path, picture, report(campaign.path)]
-    say("made " + ", ".join(str(path) for path in made))
-    return made
+    files = [data.path, new.path, campaign.path, picture, report(campaign.path)]
+    say("made " + ", ".join(str(path) for path in files))
+    return files
 
 
 def _campaign(
-    data: Dataset, run: Path, seed: int, overwrite: bool, progress: Sweep | None, place: Mapping[str, Any]
+    data: Dataset, run: Path, seed: int, overwrite: bool, progress: Sweep | None, place: Place
 ) -> Campaign:
-    """Fits of different truncation from several starts; a campaign that is there is made anew if asked."""
+    """Fits of different truncation from several starts; with `overwrite` an existing campaign is replaced."""
     from ibpdist.campaigns.directory import is_campaign
     from ibpdist.campaigns.run import sweep
     from ibpdist.storage.lock import refuse_held
@@ -72,7 +73,8 @@ def _campaign(
         refuse_held(run / "lock")
         shutil.rmtree(run)
     grid = {"system": SYSTEM, "truncation": list(FEATURES), "restarts": RESTARTS, "holdout": HOLDOUT}
-    return sweep({"data": str(data.path.absolute()), "seed": seed, **grid}, run, progress=progress, **place)
+    campaign = {"data": str(data.path.absolute()), "seed": seed, **grid}
+    return sweep(campaign, run, progress=progress, **place.options())
 
 
 def _swept(campaign: Campaign) -> str:
@@ -85,7 +87,6 @@ def _folder(directory: str | Path | None, overwrite: bool) -> Path:
     folder = Path(directory or "ibpdist-demo")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not overwrite)):
         raise OutputInUse(f"{folder}: exists already: choose another name or {OVERWRITE}")
-    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
@@ -109,22 +110,31 @@ def _make(folder: Path, seed: int, overwrite: bool) -> tuple[Dataset, Dataset]:
     return data, new
 
 
-def _where(place: dict[str, Any]) -> str:
-    if place["scheduler"]:
-        return f" on the cluster at {place['scheduler']}"
-    return f" on a local cluster of {place['workers']}" if place["workers"] else ""
+def _place(workers: int | None, serial: bool | None, scheduler: str | None) -> Place:
+    """The place that was asked for; else one process a core, but at most four."""
+    place = Place(workers, serial, scheduler)
+    chosen = place.distributed or place.serial
+    return place if chosen else Place(workers=min(os.cpu_count() or 1, 4))
+
+
+def _where(place: Place) -> str:
+    if place.scheduler:
+        return f" on the cluster at {place.scheduler}"
+    return f" on a local cluster of {place.workers}" if place.workers else ""
 
 
 def _judged(result: Any, data: Dataset, new: Dataset, picture: Path) -> Iterator[str]:
     """Recovery, the held-out score beside that of the truth, and the picture."""
     from ibpdist.evaluate import heldout, recovery
 
-    found = recovery.recovery(result, data)
-    yield recovery.summary(found)
+    recovered = recovery.recovery(result, data)
+    yield recovery.summary(recovered)
     scored, best = heldout.evaluate(result, new), heldout.evaluate_truth(new)
     yield heldout.summary(scored)
     yield f"the planted truth itself scores {float(best.score.sel(estimate='plug_in')):.4f}"
-    draw_strips(picture, _strips(result, data, np.asarray(found["match"])), (6, 6), "Shapes in noisy images")
+    draw_strips(
+        picture, _strips(result, data, np.asarray(recovered["match"])), (6, 6), "Shapes in noisy images"
+    )
 
 
 def _strips(result: Any, data: Dataset, match: np.ndarray[Any, Any]) -> list[Strip]:

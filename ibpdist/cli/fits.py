@@ -83,8 +83,8 @@ def fit(
 ) -> int:
     """Fit a system to a dataset.
 
-    STORE is a dataset made by ingest or synth; RUN is the directory to write. An interrupted
-    fit goes on with `ibpdist resume RUN`.
+    STORE is a dataset made by ingest or synth; RUN is the directory to write. Continue an
+    interrupted fit with `ibpdist resume RUN`.
     """
     settings = _begun(settings, begin, options["start"])
     if estimate:
@@ -109,10 +109,9 @@ def fit(
 @talk
 @click.pass_context
 def resume(ctx: click.Context, /, run: Path, quiet: bool, verbose: bool, **options: Any) -> int:
-    """Go on with a fit or a campaign that was interrupted.
+    """Continue a fit or a campaign that was interrupted.
 
-    The result has the bits of a fit that was not interrupted. A RUN that is complete is left
-    as it is.
+    The result has the bits of a fit that was not interrupted. A complete RUN is left as it is.
     """
     from ibpdist.campaigns.directory import is_campaign
 
@@ -148,23 +147,23 @@ def demo(directory: Path, quiet: bool, verbose: bool, **options: Any) -> None:
 
 
 def _begun(settings: dict[str, Any], begin: str | None, run: Path | None) -> dict[str, Any]:
-    """The settings with the start that was asked for, in one way only."""
+    """The settings with the start; refuses a start that is given twice."""
     if begin is not None and "start" in settings:
-        raise click.UsageError("--start and --set start=... say the same: give one of them")
-    made = settings if begin is None else settings | {"start": begin}
-    if "start" not in made:
-        return made
+        raise click.UsageError("--start and --set start=... set the same option: give one of them")
+    chosen = settings if begin is None else settings | {"start": begin}
+    if "start" not in chosen:
+        return chosen
     if run is not None:
-        raise click.UsageError("--start and --from exclude each other: a fit begins in one way")
+        raise click.UsageError("--start and --from exclude each other: give one of them")
     from ibpdist.catalog.systems import STARTS
 
-    if made["start"] not in STARTS:
-        raise click.BadParameter(f"{made['start']!r}: expected {', '.join(STARTS)}", param_hint="'--start'")
-    return made
+    if chosen["start"] not in STARTS:
+        raise click.BadParameter(f"{chosen['start']!r}: expected {', '.join(STARTS)}", param_hint="'--start'")
+    return chosen
 
 
 def _finish(run: Path, result: Any, quiet: bool) -> int:
-    """Print the result; the exit code says whether the default limit of steps cut it short."""
+    """Print the result; the exit code says whether the default limit of steps stopped the fit."""
     from ibpdist.report.summary import summary
 
     if not quiet:
@@ -174,7 +173,7 @@ def _finish(run: Path, result: Any, quiet: bool) -> int:
 
 
 def _cut_short(facts: Mapping[str, Any]) -> bool:
-    """Whether a fit that could have converged met the limit that nobody chose."""
+    """Whether a fit that could have converged stopped at the default limit of steps."""
     from ibpdist.base.rules import Rule
     from ibpdist.catalog.systems import find
 
@@ -190,7 +189,7 @@ def _default_steps() -> int:
 
 @contextmanager
 def _resumable(run: Path) -> Iterator[None]:
-    """When the user stops a fit, say how to go on."""
+    """When the user stops a fit, print the command that continues it."""
     try:
         yield
     except KeyboardInterrupt:

@@ -30,7 +30,7 @@ def report(run: Path, output: Path | None, image: tuple[int, int] | None, overwr
     """Write the report of a fit or a campaign: one page of HTML.
 
     RUN is a finished fit or campaign. The page needs no network and no other file. A report that
-    is there is written anew; any other file only with --overwrite.
+    is there is replaced; any other file only with --overwrite.
     """
     from ibpdist.report.page import report as report_
 

@@ -16,11 +16,11 @@ from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk, thre
 @click.command()
 @click.argument("run", type=PATH)
 def show(run: Path) -> None:
-    """Print what a fit or a campaign found.
+    """Print the result of a fit or a campaign.
 
-    Of a fit the active features with their prevalence and what they explain, what is odd about
-    them, what the moves gained, the noise, the held-out score, and why it stopped. Of a campaign
-    its best fit, and the best of the restarts of each kind of fit.
+    For a fit: the active features with their prevalence and what they explain, things to check,
+    what the moves gained, the noise, the held-out score, and why it stopped. For a campaign: its
+    best fit, and the best of the restarts of each kind of fit.
     """
     from ibpdist.campaigns.directory import is_campaign
 
@@ -39,18 +39,25 @@ def show(run: Path) -> None:
 @click.command()
 @click.argument("run", type=PATH)
 @click.argument("store", type=PATH, required=False)
-@click.option("--visible", type=click.Choice(["even", "odd"]), help="Columns of STORE that are shown.")
-@click.option("--chains", type=COUNT, help="Annealed chains a row, when patterns are too many to enumerate.")
-@click.option("--draws", type=COUNT, help="Draws of a chain.")
+@click.option(
+    "--visible",
+    type=click.Choice(["even", "odd"]),
+    help="Visible columns of STORE; the others are predicted.",
+)
+@click.option(
+    "--chains",
+    type=COUNT,
+    help="Annealed chains for each row, when there are too many patterns to enumerate.",
+)
+@click.option("--draws", type=COUNT, help="Draws of each chain.")
 @SEED
 @threads
 @talk
 def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **options: Any) -> None:
     """Score held-out cells, in nats per cell.
 
-    The Monte Carlo error of the score is printed with it. Without STORE the cells that the fit
-    did not see; with STORE the rows of another dataset, some of their columns predicted from
-    the others.
+    Prints the score and its Monte Carlo error. Without STORE the cells held out from the fit are
+    scored; with STORE the rows of another dataset, some columns predicted from the others.
     """
     from ibpdist.evaluate.heldout import evaluate as evaluate_
     from ibpdist.evaluate.heldout import summary
@@ -98,13 +105,13 @@ def export(run: Path, directory: Path, overwrite: bool, quiet: bool, verbose: bo
 
 
 def _fit_of(run: Path) -> Path:
-    """A campaign stands for its best fit."""
+    """The path of a fit; of a campaign that of its best fit."""
     from ibpdist.campaigns.campaign import run_of
 
-    found = run_of(run)
-    if found != run:
-        click.echo(f"ibpdist: {run} is a campaign; this is of its best fit, {found}", err=True)
-    return found
+    fit = run_of(run)
+    if fit != run:
+        click.echo(f"ibpdist: {run} is a campaign; using its best fit, {fit}", err=True)
+    return fit
 
 
 @click.command()

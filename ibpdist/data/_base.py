@@ -31,8 +31,8 @@ class Chunk:
 
     def part(self, first: int, last: int) -> Chunk:
         """Some of its rows, counted from its first."""
-        seen = None if self.observed is None else self.observed[first:last]
-        return Chunk(self.index, self.start + first, self.x[first:last], seen)
+        observed = None if self.observed is None else self.observed[first:last]
+        return Chunk(self.index, self.start + first, self.x[first:last], observed)
 
 
 class Source(Protocol):

@@ -124,10 +124,10 @@ def _refuse_columns(table: ArrayTable, data: Dataset) -> None:
     theirs, ours = table.column_coords().get("column"), data.column_coords().get("column")
     if theirs is None or ours is None:
         return
-    for at, (found, expected) in enumerate(zip(theirs, ours, strict=True)):
-        if str(found) != str(expected):
+    for at, (given, expected) in enumerate(zip(theirs, ours, strict=True)):
+        if str(given) != str(expected):
             raise InputError(
-                f"is {found}, in the dataset {expected}: give the columns in the order of the dataset",
+                f"is {given}, in the dataset {expected}: give the columns in the order of the dataset",
                 file=table.name,
                 column=at,
                 kind="labels",
@@ -164,9 +164,9 @@ def _adopt(data: Dataset, staging: Path, full: int, writer: StoreWriter) -> None
         writer.resume_summary(summary_of(data.column_summary()), data.rows)
 
 
-def _link(origin: Path, made: Path) -> None:
-    made.parent.mkdir(parents=True, exist_ok=True)
+def _link(origin: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
     try:
-        os.link(origin, made)
+        os.link(origin, copy)
     except OSError:  # file systems without hard links
-        shutil.copyfile(origin, made)
+        shutil.copyfile(origin, copy)

@@ -43,7 +43,8 @@ class ArrayData:
         self.notes = list(self._table.notes)
         """What was assumed about the format."""
         self.oddities = [
-            f"{self._table.name}: {said}" for said in warnings_of(self._summary, self._names, self.dtype)
+            f"{self._table.name}: {warning}"
+            for warning in warnings_of(self._summary, self._names, self.dtype)
         ]
         """What is odd about the columns."""
 

@@ -16,30 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.data._base import Chunk, Labels, Source
+from ibpdist.data._base import Chunk, Source
 from ibpdist.data.store import Dataset
 from ibpdist.data.summary import ColumnSummary, empty_summary, far
 from ibpdist.data.transform import Transform, Vector, transform_of
+from ibpdist.data.wrapped import Wrapped, innermost
 
 
-class Centred:
-    """A source whose values are centred; a `Source`. `center` (column) is in the units before any scaling,
-    as that of `done` is, which says what was done to them in all."""
+class Centred(Wrapped):
+    """A source whose values are centred. `center` (column) is in the units before any scaling, as that of
+    `done` is, which says what was done to them in all.
+
+    Its fingerprint is that of the data as they are: what is taken off follows from them.
+    """
 
     def __init__(self, source: Source, center: Vector) -> None:
-        self.source, self.center = source, center
+        super().__init__(source)
+        self.center = center
         self.done = replace(ingested(source), center=center)
-        self.rows, self.columns, self.chunks = source.rows, source.columns, source.chunks
-        self.dtype = source.dtype
         self._taken = rescaled(center, self.done)
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the data as they are: what is taken off follows from them."""
-        return self.source.fingerprint
-
-    def bounds(self, index: int) -> tuple[int, int]:
-        return self.source.bounds(index)
 
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)
@@ -48,12 +43,6 @@ class Centred:
         if chunk.observed is not None:
             x[~chunk.observed] = 0
         return Chunk(index, chunk.start, x, chunk.observed)
-
-    def row_coords(self, index: int) -> dict[str, Labels]:
-        return self.source.row_coords(index)
-
-    def column_coords(self) -> dict[str, Labels]:
-        return self.source.column_coords()
 
 
 def centred(source: Source) -> Source:
@@ -78,7 +67,7 @@ def center_of(source: Source) -> Vector | None:
     done = ingested(source)
     if done.center is not None:
         return None
-    whole = _whole(source)
+    whole = innermost(source)
     if whole is not source and not far(summarised(whole)).any():
         return None
     table = summarised(source)
@@ -90,7 +79,7 @@ def center_of(source: Source) -> Vector | None:
 
 def far_behind(source: Source, center: Vector) -> NDArray[np.bool_]:
     """(column) which columns of stored data are far from zero when this is taken off them."""
-    table = summarised(_whole(source))
+    table = summarised(innermost(source))
     return far({**table, "mean": table["mean"] - rescaled(center, ingested(source))})
 
 
@@ -108,13 +97,13 @@ def summarised(source: Source) -> Mapping[str, Vector]:
 
 def ingested(source: Any) -> Transform:
     """What was done to the values of a source when its store was made; splits see it through."""
-    whole = _whole(source)
+    whole = innermost(source)
     return transform_of(whole) if isinstance(whole, Dataset) else Transform()
 
 
 def done_to(source: Any) -> Transform:
     """What was done to the values of a source, by ingest and for the fit that sees them."""
-    while hasattr(source, "source"):
+    while isinstance(source, Wrapped):
         if isinstance(source, Centred):
             return source.done
         source = source.source
@@ -124,12 +113,6 @@ def done_to(source: Any) -> Transform:
 def rescaled(center: Vector, done: Transform) -> Vector:
     """(column) what is to be taken off values that were scaled, and not centred yet."""
     return center if done.scale is None else center / done.scale
-
-
-def _whole(source: Any) -> Any:
-    while hasattr(source, "source"):
-        source = source.source
-    return source
 
 
 def _with_chunk(total: ColumnSummary, chunk: Chunk) -> ColumnSummary:

@@ -20,23 +20,23 @@ _FAR = (
 def warnings_of(summary: ColumnSummary, names: Sequence[object] | None, dtype: np.dtype[Any]) -> list[str]:
     """Sentences about the columns of a dataset whose values are of a type."""
     table = summary.table()
-    seen = table["count"] > 0
+    observed = table["count"] > 0
     low, high = table["min"], table["max"]
-    zero = seen & (low == 0) & (high == 0)
+    zero = observed & (low == 0) & (high == 0)
     constant = (table["count"] > 1) & (low == high) & ~zero
     size = np.fmax(np.abs(low), np.abs(high))
-    small = seen & ~zero & (size < np.sqrt(np.finfo(dtype).tiny))
-    typical = float(np.median(size[seen])) if seen.any() else 0.0
-    large = seen & (size > _RANGE * typical) if typical > 0 else np.zeros_like(seen)
-    found = [
-        (~seen, "never observed"),
+    small = observed & ~zero & (size < np.sqrt(np.finfo(dtype).tiny))
+    typical = float(np.median(size[observed])) if observed.any() else 0.0
+    large = observed & (size > _RANGE * typical) if typical > 0 else np.zeros_like(observed)
+    sentences = [
+        (~observed, "never observed"),
         (zero, "all zero"),
         (constant, "constant"),
         (far(table), _FAR),
         (large, "more than 1e8 times larger than the median column (consider ingest --scale)"),
         (small, f"so small that squares vanish in {dtype} (rescale the data)"),
     ]
-    return [_sentence(which, what, names) for which, what in found if which.any()]
+    return [_sentence(which, what, names) for which, what in sentences if which.any()]
 
 
 def far_warnings(table: Mapping[str, NDArray[np.float64]], names: Sequence[object] | None) -> list[str]:

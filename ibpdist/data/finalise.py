@@ -45,7 +45,7 @@ class Outline:
 def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
     """Write metadata, coordinates of the columns, summaries, attributes and manifest; the fingerprint."""
     shutil.rmtree(staging / SCRATCH, ignore_errors=True)
-    made = _manifest(writer)
+    entries = _manifest(writer)
     names = safe_names(writer.outline.column_coords, ["row", *writer.labels.stored, *writer.extras])
     for name, labels in writer.outline.column_coords.items():
         extend(create_labels(group, names[name], labels, "column", len(labels)), labels, 0)
@@ -54,16 +54,16 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
     for name, (dims, extra) in writer.extras.items():
         zarr_groups.put_array(group, name, dims, extra)
     coordinates = [*writer.labels.stored, *names.values()]
-    _put_x(group, made, [name for name in coordinates if name not in ("row", "column")])
+    _put_x(group, entries, [name for name in coordinates if name not in ("row", "column")])
     named = {
         "row_coords": writer.labels.stored,
         "column_coords": list(names.values()),
         "extras": list(writer.extras),
     }
-    group.attrs.update(_attributes(writer.outline, made, named))
+    group.attrs.update(_attributes(writer.outline, entries, named))
     zarr_groups.consolidate(staging)
-    _seal(staging, made, writer.sums)
-    return made.fingerprint
+    _seal(staging, entries, writer.sums)
+    return entries.fingerprint
 
 
 def _manifest(writer: StoreWriter) -> manifest.Manifest:
@@ -80,13 +80,13 @@ def _manifest(writer: StoreWriter) -> manifest.Manifest:
     )
 
 
-def _put_x(group: Any, made: manifest.Manifest, coordinates: list[str]) -> None:
+def _put_x(group: Any, entries: manifest.Manifest, coordinates: list[str]) -> None:
     group.create_array(
         "x",
-        shape=(made.rows, made.columns),
-        chunks=(min(made.rows, made.chunk_rows), made.columns),
-        dtype=np.dtype(made.dtype).newbyteorder("<"),
-        compressors=zarr_codecs(np.dtype(made.dtype).itemsize),
+        shape=(entries.rows, entries.columns),
+        chunks=(min(entries.rows, entries.chunk_rows), entries.columns),
+        dtype=np.dtype(entries.dtype).newbyteorder("<"),
+        compressors=zarr_codecs(np.dtype(entries.dtype).itemsize),
         fill_value=np.nan,
         dimension_names=["row", "column"],
         attributes={"coordinates": " ".join(coordinates)} if coordinates else {},
@@ -94,14 +94,16 @@ def _put_x(group: Any, made: manifest.Manifest, coordinates: list[str]) -> None:
     )
 
 
-def _attributes(outline: Outline, made: manifest.Manifest, named: Mapping[str, list[str]]) -> dict[str, Any]:
+def _attributes(
+    outline: Outline, entries: manifest.Manifest, named: Mapping[str, list[str]]
+) -> dict[str, Any]:
     own = {
         "schema": layout.SCHEMA,
         "layout": "dense",
         "source": outline.source,
-        "fingerprint": made.fingerprint,
-        "missing": made.missing,
-        "chunk_rows": made.chunk_rows,
+        "fingerprint": entries.fingerprint,
+        "missing": entries.missing,
+        "chunk_rows": entries.chunk_rows,
         **named,
     }
     attributes = {**outline.attributes, **own}
@@ -110,7 +112,7 @@ def _attributes(outline: Outline, made: manifest.Manifest, named: Mapping[str, l
     return attributes
 
 
-def _seal(staging: Path, made: manifest.Manifest, known: Mapping[str, tuple[int, str]]) -> None:
+def _seal(staging: Path, entries: manifest.Manifest, known: Mapping[str, tuple[int, str]]) -> None:
     """List every file with size and sum, and wait for the disk."""
     sums = dict(known)
     for name in files.stored_files(staging):
@@ -118,5 +120,5 @@ def _seal(staging: Path, made: manifest.Manifest, known: Mapping[str, tuple[int,
             data = (staging / name).read_bytes()
             sums[name] = (len(data), files.file_sum(data))
             files.fsync_path(staging / name)
-    sealed = manifest.Manifest(**{**vars(made), "files": sums})
+    sealed = manifest.Manifest(**{**vars(entries), "files": sums})
     files.write_durably(staging / manifest.NAME, manifest.encode(sealed))

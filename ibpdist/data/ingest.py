@@ -74,8 +74,10 @@ def ingest(
             (staging / SCRATCH).mkdir()
         table = open_table(source, staging / SCRATCH, options)
         kind = result_dtype(table.dtype, dtype)
-        told = {**getattr(table, "attributes", {}), **(attributes or {})}
-        outline = outlined(table.columns, kind, chunk_rows, table.column_coords(), table.name, told)
+        attributes_of_table = {**getattr(table, "attributes", {}), **(attributes or {})}
+        outline = outlined(
+            table.columns, kind, chunk_rows, table.column_coords(), table.name, attributes_of_table
+        )
         transform = _transform(table, outline, log1p=log1p, center=center, scale=scale)
         writer = _written(table, staging, target, outline, transform, progress)
         with files.storage_errors(target):
@@ -131,7 +133,7 @@ def _read(table: Table, rows: int) -> Iterator[Block]:
 def _refuse_inside(source: Any, target: Path) -> None:
     """The output must not be part of the input, which it would change while it is read."""
     if isinstance(source, str | Path) and Path(source).exists():
-        origin, made = Path(source).resolve(), target.resolve()
-        if made == origin or origin in made.parents:
-            what = "is the input itself" if made == origin else f"lies inside the input {origin.name}"
+        origin, output = Path(source).resolve(), target.resolve()
+        if output == origin or origin in output.parents:
+            what = "is the input itself" if output == origin else f"lies inside the input {origin.name}"
             raise UsageError(f"{target}: {what}: choose a place outside it")

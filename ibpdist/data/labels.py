@@ -73,8 +73,8 @@ def _time_attributes(dtype: np.dtype[Any]) -> dict[str, str]:
 
 def _time_dtype(attributes: Mapping[str, Any]) -> np.dtype[Any] | None:
     """The type of dates or spans that whole numbers stand for; None where they are numbers."""
-    told = str(attributes.get("units", ""))
-    kind, word = ("M", told.removesuffix(_SINCE)) if told.endswith(_SINCE) else ("m", told)
+    units = str(attributes.get("units", ""))
+    kind, word = ("M", units.removesuffix(_SINCE)) if units.endswith(_SINCE) else ("m", units)
     short = {name: unit for unit, name in _UNITS.items()}.get(word)
     return None if short is None else np.dtype(f"{kind}8[{short}]")
 

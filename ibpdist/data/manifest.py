@@ -58,7 +58,7 @@ def encode(manifest: Manifest) -> bytes:
 def is_ours(store: Path) -> bool:
     """Whether something is a dataset of ours: it has a manifest, or says in its attributes that it had one.
 
-    A copy that xarray made says so too, but xarray gives each array of floats a `_FillValue`.
+    A copy made by xarray has the same attribute, but xarray gives each array of floats a `_FillValue`.
     """
     if (store / NAME).exists():
         return True
@@ -71,8 +71,8 @@ def _attributes(node: Path) -> dict[str, Any]:
     try:
         if (node / "zarr.json").stat().st_size > zarr_groups.METADATA_LIMIT:
             return {}
-        told = json.loads((node / "zarr.json").read_bytes())
-        return dict(told.get("attributes", {}))
+        content = json.loads((node / "zarr.json").read_bytes())
+        return dict(content.get("attributes", {}))
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
 
@@ -107,12 +107,12 @@ def _parse(raw: bytes, store: Path) -> Manifest:
         raise StorageError(f"{store}: has schema {schema!r}, this version reads {' and '.join(READ)}")
     chunks = tuple(ChunkEntry(str(h), int(missing), *labels) for h, missing, *labels in body.pop("chunks"))
     files = {str(name): (int(size), str(total)) for name, (size, total) in body.pop("files").items()}
-    made = Manifest(chunks=chunks, files=files, **body)
-    if min(made.rows, made.columns, made.chunk_rows) < 1 or made.dtype not in LIMITS:
+    manifest = Manifest(chunks=chunks, files=files, **body)
+    if min(manifest.rows, manifest.columns, manifest.chunk_rows) < 1 or manifest.dtype not in LIMITS:
         raise damaged
     if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in files):
         raise StorageError(f"{store}: {NAME} names files outside the store: not read")
-    return made
+    return manifest
 
 
 def _digest(text: str) -> str:

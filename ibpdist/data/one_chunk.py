@@ -4,32 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from ibpdist.data._base import Chunk, Labels, Source
+from ibpdist.data.wrapped import Wrapped
 
 
-class Whole:
+class Whole(Wrapped):
     """Chunk i is the whole of `source` for chain i; one copy of it is held."""
 
     def __init__(self, source: Source, copies: int) -> None:
-        self.source, self.chunks = source, copies
+        super().__init__(source)
+        self._copies = copies
 
     @property
-    def rows(self) -> int:
-        return self.source.rows
+    def chunks(self) -> int:
+        return self._copies
 
     @property
-    def columns(self) -> int:
-        return self.source.columns
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self.source.dtype
-
-    @cached_property
     def fingerprint(self) -> str:
         return hashlib.sha256(f"{self.source.fingerprint} x {self.chunks}".encode()).hexdigest()
 
@@ -43,14 +36,11 @@ class Whole:
         parts = [self.source.row_coords(i) for i in range(self.source.chunks)]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def column_coords(self) -> dict[str, Labels]:
-        return self.source.column_coords()
-
     @cached_property
     def _all(self) -> Chunk:
         parts = [self.source.read(i) for i in range(self.source.chunks)]
         x = np.ascontiguousarray(np.concatenate([part.x for part in parts]))
         if all(part.observed is None for part in parts):
             return Chunk(0, 0, x)
-        seen = [np.ones(p.x.shape, np.bool_) if p.observed is None else p.observed for p in parts]
-        return Chunk(0, 0, x, np.concatenate(seen))
+        observed = [np.ones(p.x.shape, np.bool_) if p.observed is None else p.observed for p in parts]
+        return Chunk(0, 0, x, np.concatenate(observed))

@@ -11,12 +11,12 @@ from ibpdist.data.urls import refuse_urls
 
 def refuse_place(target: str | Path, *inputs: object) -> None:
     """Refuse an output inside a Zarr store, whose files are then not those that were written, and one that
-    holds an input, which goes when the output is replaced. Inputs that are no paths are in memory."""
+    holds an input, which goes when the output is replaced. Inputs other than paths are in memory."""
     refuse_urls(target, *inputs)
-    made = Path(target).resolve()
-    for parent in made.parents:
+    output = Path(target).resolve()
+    for parent in output.parents:
         if is_zarr(parent):
             raise UsageError(f"{target}: lies inside the store {parent.name}: choose a place outside it")
     for given in inputs:
-        if isinstance(given, str | Path) and made in Path(given).resolve().parents:
+        if isinstance(given, str | Path) and output in Path(given).resolve().parents:
             raise UsageError(f"{target}: holds the input {given}: choose another place")

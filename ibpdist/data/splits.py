@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk, Labels, Source
+from ibpdist.data.wrapped import Wrapped
 
 Mask = NDArray[np.bool_]
 _TILE_CELLS = 1 << 18
@@ -140,43 +141,33 @@ def describe(split: Split) -> str:
     return f"{kind}:{','.join(values)}"
 
 
-class HiddenCells:
-    """A source in which the cells of a recipe are not observed; a `Source`."""
+class HiddenCells(Wrapped):
+    """A source in which the cells of a recipe are not observed."""
 
     def __init__(self, source: Source, split: HeldCells) -> None:
-        self.source, self.split = source, split
-        self.rows, self.columns, self.chunks = source.rows, source.columns, source.chunks
-        self.dtype = source.dtype
+        super().__init__(source)
+        self.split = split
 
     @property
     def fingerprint(self) -> str:
         return _fingerprint(self.source, self.split, "train")
 
-    def bounds(self, index: int) -> tuple[int, int]:
-        return self.source.bounds(index)
-
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)
         stop = chunk.start + chunk.rows
-        seen = ~self.split.hidden(chunk.start, stop, self.rows, self.columns)
-        if seen.all():
+        visible = ~self.split.hidden(chunk.start, stop, self.rows, self.columns)
+        if visible.all():
             return chunk
-        observed = seen if chunk.observed is None else seen & chunk.observed
+        observed = visible if chunk.observed is None else visible & chunk.observed
         return Chunk(index, chunk.start, np.where(observed, chunk.x, self.dtype.type(0)), observed)
 
-    def row_coords(self, index: int) -> dict[str, Labels]:
-        return self.source.row_coords(index)
 
-    def column_coords(self) -> dict[str, Labels]:
-        return self.source.column_coords()
-
-
-class SomeRows:
-    """The training or the test rows of a source; a `Source`. Chunks without such rows are left out."""
+class SomeRows(Wrapped):
+    """The training or the test rows of a source. Chunks without such rows are left out."""
 
     def __init__(self, source: Source, split: HeldRows, *, test: bool) -> None:
-        self.source, self.split, self._test = source, split, test
-        self.columns, self.dtype = source.columns, source.dtype
+        super().__init__(source)
+        self.split, self._test = split, test
         sizes = np.array([int(self._kept(index).sum()) for index in range(source.chunks)])
         self._origin = np.flatnonzero(sizes)
         self._starts = np.concatenate([[0], np.cumsum(sizes[self._origin])])
@@ -214,9 +205,6 @@ class SomeRows:
         origin = int(self._origin[index])
         kept = self._kept(origin)
         return {name: labels[kept] for name, labels in self.source.row_coords(origin).items()}
-
-    def column_coords(self) -> dict[str, Labels]:
-        return self.source.column_coords()
 
     def _kept(self, origin: int) -> Mask:
         hidden = self.split.hidden(*self.source.bounds(origin))

@@ -142,7 +142,7 @@ class Dataset:
 
     @contextmanager
     def _unchanged(self) -> Iterator[None]:
-        """Tell damage from a sound store that took the place of the one that was opened."""
+        """Distinguish damage from a sound store that took the place of the one that was opened."""
         try:
             yield
         except StorageError:
@@ -196,14 +196,14 @@ def _checked_metadata(store: Path, manifest: Manifest) -> tuple[tuple[int, int],
     """Shape of a stored chunk and codecs of `x`, after the metadata agree with the manifest."""
     for name in ("zarr.json", "x/zarr.json"):
         check_file(store, name, manifest)
-    told = json.loads((store / "x/zarr.json").read_bytes())
+    content = json.loads((store / "x/zarr.json").read_bytes())
     shape = [manifest.rows, manifest.columns]
     chunk = [min(manifest.rows, manifest.chunk_rows), manifest.columns]
     expected = layout.chunk_count(manifest.rows, manifest.chunk_rows)
     held = all(f"x/c/{index}/0" in manifest.files for index in range(expected))
-    if told["shape"] != shape or told["chunk_grid"]["configuration"]["chunk_shape"] != chunk:
+    if content["shape"] != shape or content["chunk_grid"]["configuration"]["chunk_shape"] != chunk:
         raise StorageError(f"{store}: x/zarr.json and the manifest tell different shapes: ingest again")
     size = chunk[0] * chunk[1] * np.dtype(manifest.dtype).itemsize
     if len(manifest.chunks) != expected or not held or size > layout.LIMIT_BYTES:
         raise StorageError(f"{store}: the manifest does not fit the shape {tuple(shape)}: ingest again")
-    return (chunk[0], chunk[1]), told["codecs"]
+    return (chunk[0], chunk[1]), content["codecs"]

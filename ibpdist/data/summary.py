@@ -35,14 +35,14 @@ class ColumnSummary:
         return deviation
 
     def table(self) -> dict[str, Vector]:
-        """What is stored, by name; NaN where a column was never observed."""
-        seen = self.count > 0
+        """The stored columns by name; NaN where a column was never observed."""
+        observed = self.count > 0
         return {
             "count": self.count,
-            "mean": np.where(seen, self.mean, np.nan),
+            "mean": np.where(observed, self.mean, np.nan),
             "sd": self.sd,
-            "min": np.where(seen, self.low, np.nan),
-            "max": np.where(seen, self.high, np.nan),
+            "min": np.where(observed, self.low, np.nan),
+            "max": np.where(observed, self.high, np.nan),
         }
 
     def add(self, x: NDArray[Any]) -> ColumnSummary:
@@ -85,14 +85,14 @@ def far(table: Mapping[str, Vector]) -> NDArray[np.bool_]:
 
 def summary_of(table: dict[str, Vector]) -> ColumnSummary:
     """The running sums behind a stored table."""
-    seen = table["count"] > 0
-    squares = np.where(seen, table["sd"] ** 2 * table["count"], 0.0)
+    observed = table["count"] > 0
+    squares = np.where(observed, table["sd"] ** 2 * table["count"], 0.0)
     return ColumnSummary(
         table["count"],
-        np.where(seen, table["mean"], 0.0),
+        np.where(observed, table["mean"], 0.0),
         squares,
-        np.where(seen, table["min"], np.inf),
-        np.where(seen, table["max"], -np.inf),
+        np.where(observed, table["min"], np.inf),
+        np.where(observed, table["max"], -np.inf),
     )
 
 

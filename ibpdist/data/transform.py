@@ -40,30 +40,30 @@ class Transform:
         """Transformed rows (row, column), in float64 unless there is nothing to do."""
         if self.is_identity:
             return x
-        made = x.astype(np.float64)
+        values = x.astype(np.float64)
         if self.log1p:
-            _refuse_negative(made, start, file, columns)
-            made = np.log1p(made)
+            _refuse_negative(values, start, file, columns)
+            values = np.log1p(values)
         if self.center is not None:
-            made = made - self.center
-        return made if self.scale is None else made / self.scale
+            values = values - self.center
+        return values if self.scale is None else values / self.scale
 
     def undo(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Rows in the units of the source."""
-        made = np.asarray(x, dtype=np.float64)
+        values = np.asarray(x, dtype=np.float64)
         if self.scale is not None:
-            made = made * self.scale
+            values = values * self.scale
         if self.center is not None:
-            made = made + self.center
-        return np.expm1(made) if self.log1p else made
+            values = values + self.center
+        return np.expm1(values) if self.log1p else values
 
     def attributes(self) -> dict[str, bool]:
-        """What was done, as recorded in the attributes of a store."""
+        """The transform as recorded in the attributes of a store."""
         return {"log1p": self.log1p, "center": self.center is not None, "scale": self.scale is not None}
 
 
 def fitted(table: Mapping[str, Vector], *, log1p: bool, center: bool, scale: bool) -> Transform:
-    """The transform that the column summaries ask for; constant columns are not scaled."""
+    """The transform from the column summaries; constant columns are not scaled."""
     varies = (table["max"] > table["min"]) & (table["sd"] > 0)
     spread = np.where(varies, table["sd"], 1.0)
     middle = np.where(table["count"] > 0, table["mean"], 0.0)
@@ -71,7 +71,7 @@ def fitted(table: Mapping[str, Vector], *, log1p: bool, center: bool, scale: boo
 
 
 def transform_of(data: Dataset) -> Transform:
-    """What was done to the values of a store when it was made."""
+    """The transform of the values of a store when it was made."""
     done = data.attributes.get("transform", {})
     names = {name: f"transform_{name}" for name in ("center", "scale") if done.get(name)}
     held = {name: data.extra(stored) for name, stored in names.items()}  # noqa: S610

@@ -1,4 +1,4 @@
-"""Is a dataset what was written? Every stored file and every value is read and compared."""
+"""Check a dataset: every stored file and every value is read and compared with its hash."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def verify_dataset(path: str | Path) -> list[str]:
         listed = manifest.load(store)
     except StorageError as error:
         return [str(error)]
-    found = set(files.stored_files(store)) - {manifest.NAME}
-    problems = [f"{store}: {name}: is not part of the dataset" for name in sorted(found - set(listed.files))]
+    stored = set(files.stored_files(store)) - {manifest.NAME}
+    problems = [f"{store}: {name}: is not part of the dataset" for name in sorted(stored - set(listed.files))]
     for name in listed.files:
         problem = file_problem(store, name, listed)
         if problem:

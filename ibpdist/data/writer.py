@@ -60,7 +60,7 @@ def outlined(
     source: str,
     attributes: Mapping[str, Any],
 ) -> Outline:
-    """What a writer must know first, checked."""
+    """The outline of a new store, checked."""
     refuse_shape((1, columns), file=source or None)
     rule = layout.checked_chunk_rows(chunk_rows, columns, dtype)
     coords = {name: as_labels(values) for name, values in column_coords.items()}
@@ -121,8 +121,10 @@ class StoreWriter:
         taken = 0
         while taken < len(x):
             stop = min(len(x), taken + self.outline.chunk_rows - self._held)
-            seen = None if observed is None else observed[taken:stop]
-            self._take(x[taken:stop], seen, {name: values[taken:stop] for name, values in coords.items()})
+            observed_part = None if observed is None else observed[taken:stop]
+            self._take(
+                x[taken:stop], observed_part, {name: values[taken:stop] for name, values in coords.items()}
+            )
             taken = stop
 
     def put(self, name: str, dims: Sequence[str], values: Any) -> None:

@@ -63,8 +63,8 @@ class Checkpoints:
         """Committed steps, newest first."""
         if not self.path.is_dir():
             return []
-        found = [int(p.name) for p in self.path.iterdir() if p.name.isdigit()]
-        return sorted((s for s in found if (self.folder(s) / "manifest.json").is_file()), reverse=True)
+        steps = [int(p.name) for p in self.path.iterdir() if p.name.isdigit()]
+        return sorted((s for s in steps if (self.folder(s) / "manifest.json").is_file()), reverse=True)
 
     def newest_whole(self) -> tuple[int, Any] | None:
         """The newest checkpoint without damage: its step and parameters."""
@@ -85,7 +85,7 @@ class Checkpoints:
 
     def problems(self, step: int) -> list[str]:
         """Everything wrong with a committed checkpoint, in words."""
-        found = []
+        problems = []
         try:
             files = self._files(step)
         except StorageError as error:
@@ -93,10 +93,10 @@ class Checkpoints:
         for name, digest in files.items():
             try:
                 if records.check(self.folder(step) / name) != digest:
-                    found.append(f"{self.folder(step) / name}: is not the file that was committed")
+                    problems.append(f"{self.folder(step) / name}: is not the file that was committed")
             except StorageError as error:
-                found.append(str(error))
-        return found
+                problems.append(str(error))
+        return problems
 
     def drop(self, step: int) -> None:
         """Remove a checkpoint; its manifest first, so that half of one never counts."""
@@ -104,7 +104,7 @@ class Checkpoints:
         shutil.rmtree(self.folder(step), ignore_errors=True)
 
     def clean(self, newest: int) -> None:
-        """Remove what is not committed, and what is newer than the checkpoint a run goes on from."""
+        """Remove what is not committed, and what is newer than the checkpoint a run resumes from."""
         if not self.path.is_dir():
             return
         whole = {step for step in self.steps() if step <= newest}
@@ -128,7 +128,7 @@ class Checkpoints:
 
 
 def _span(name: str) -> tuple[int, int]:
-    found = _ROWS.fullmatch(name)
-    if found is None:
+    match = _ROWS.fullmatch(name)
+    if match is None:
         raise StorageError(f"{name}: not the name of a file of rows")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])

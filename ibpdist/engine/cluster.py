@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import dask
@@ -41,8 +42,10 @@ START = 120.0
 """Seconds for workers to start."""
 ANSWER = 10.0
 """Seconds for a scheduler to answer before anything is begun."""
-TOLD = 1.0
-"""Seconds of silence after which the wait for an answer is told."""
+REPORT_AFTER = 1.0
+"""Seconds after which a wait for an answer or for workers is reported."""
+REPORT_EVERY = 10.0
+"""Seconds from one report of a wait for workers to the next."""
 ASKED = 5
 """Times that workers are asked what they are, if some die meanwhile."""
 ONE = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -100,23 +103,23 @@ class Cluster:
 
     def identity(self, deadline: float) -> dict[str, Any]:
         """The scheduler's own view of its workers, not the client's copy of it."""
-        found: dict[str, Any] = self.client.sync(self.client.scheduler.identity, callback_timeout=deadline)
-        return found
+        identity: dict[str, Any] = self.client.sync(self.client.scheduler.identity, callback_timeout=deadline)
+        return identity
 
     def _check(self, run: Path, tell: Callable[[str], None]) -> None:
         """Every worker sees the run; all have the same kernels and versions."""
         probe, word = run / f"probe-{secrets.token_hex(4)}.partial", secrets.token_hex(16)
         probe.write_text(word)
         try:
-            found = self._reports(str(probe))
+            reports = self._reports(str(probe))
         except TimeoutError:
             way = command("resume", run)
             raise ClusterLost(f"the workers do not answer; continue with: {way}") from None
         finally:
             probe.unlink(missing_ok=True)
-        _refuse_blind(run, found, word)
-        _refuse_mixed(found, tell)
-        if not all(facts["malloc"] for facts in found.values()):
+        _refuse_blind(run, reports, word)
+        _refuse_mixed(reports, tell)
+        if not all(facts["malloc"] for facts in reports.values()):
             settings = " ".join(f"{name}={value}" for name, value in remote.MALLOC.items())
             tell(f"workers run up to three times slower than they could; start them with {settings}")
 
@@ -125,22 +128,28 @@ class Cluster:
         end done without, since the run will look for who is there."""
         for _ in range(ASKED):
             asked = {"on_error": "return", "callback_timeout": START}
-            found = self.client.sync(self.client._run, remote.report, probe, **asked)
-            failed = [said for said in found.values() if isinstance(said, Exception)]
+            answers = self.client.sync(self.client._run, remote.report, probe, **asked)
+            failed = [answer for answer in answers.values() if isinstance(answer, Exception)]
             for error in failed:
                 if not isinstance(error, OSError):
                     raise error
             if not failed:
                 break
             time.sleep(1.0)
-        return {address: said for address, said in found.items() if not isinstance(said, Exception)}
+        return {address: answer for address, answer in answers.items() if not isinstance(answer, Exception)}
 
 
 @contextmanager
-def local(workers: int, memory: int | None = None, patience: Patience | None = None) -> Iterator[Cluster]:
-    """So many processes of one thread on this machine, reachable from this machine only.
+def local(
+    workers: int,
+    memory: int | None = None,
+    patience: Patience | None = None,
+    tell: Callable[[str], None] = log.warning,
+) -> Iterator[Cluster]:
+    """`workers` processes of one thread on this machine, reachable from this machine only.
 
-    They come after the cluster: an interrupt while they start finds something that it can close.
+    They come after the cluster: an interrupt while they start finds something that it can close. `tell` is
+    called with the state of a wait that takes long.
     """
     _refuse_in_child()
     with ExitStack() as stack:
@@ -159,15 +168,20 @@ def local(workers: int, memory: int | None = None, patience: Patience | None = N
                 stack.callback(_close, hosted)
             hosted.sync(_start, hosted, workers)
         stack.enter_context(dask.config.set(KEEP))
-        client = stack.enter_context(_client(hosted, workers))
+        client = stack.enter_context(_client(hosted, hosted.scheduler_address, workers, tell))
         yield Cluster(client, workers, patience or Patience(), lambda: hosted.scale(workers))
 
 
 @contextmanager
-def attached(address: str, patience: Patience | None = None) -> Iterator[Cluster]:
-    """The workers of a scheduler that runs already, met with Dask's certificates for `tls://`."""
+def attached(
+    address: str, patience: Patience | None = None, tell: Callable[[str], None] = log.warning
+) -> Iterator[Cluster]:
+    """The workers of a scheduler that runs already, met with Dask's certificates for `tls://`.
+
+    `tell` is called with the state of a wait for its workers.
+    """
     probe(address)
-    with _client(address, 1, security=security(address)) as client:
+    with _client(address, address, 1, tell, security=security(address)) as client:
         size = len(client.sync(client.scheduler.identity, callback_timeout=START)["workers"])
         yield Cluster(client, size, patience or Patience())
 
@@ -177,9 +191,9 @@ def probe(address: str) -> None:
     at once, since another thread asks."""
     asked: Future[None] = Future()
     threading.Thread(target=_ask, args=(address, security(address), asked), daemon=True).start()
-    if not wait([asked], min(TOLD, ANSWER)).done:
+    if not wait([asked], min(REPORT_AFTER, ANSWER)).done:
         log.warning("waiting for the scheduler at %s", address)
-        wait([asked], ANSWER - TOLD)
+        wait([asked], ANSWER - REPORT_AFTER)
     error = asked.exception() if asked.done() else TimeoutError()
     if error is not None:
         silent = f"no answer within {ANSWER:g} s"
@@ -248,23 +262,60 @@ def _environment_kept() -> Iterator[None]:
 
 
 @contextmanager
-def _client(target: Any, workers: int, **options: Any) -> Iterator[Any]:
+def _client(
+    target: Any, address: str, workers: int, tell: Callable[[str], None], **options: Any
+) -> Iterator[Any]:
+    """A client of the scheduler at `address`, once it has this number of workers."""
     try:
         client = _Client(target, timeout=START, set_as_default=False, **options)
     except (OSError, TimeoutError) as error:
-        raise ClusterLost(f"scheduler {target}: cannot be reached: {error}") from error
+        raise ClusterLost(f"scheduler {address}: cannot be reached: {error}") from error
     try:
-        client.wait_for_workers(workers, timeout=START)
+        _await_workers(client, address, workers, tell)
         yield client
-    except TimeoutError:
-        raise ClusterLost(f"{workers} workers were asked for and did not start within {START:g} s") from None
+    except TimeoutError as error:
+        raise ClusterLost(f"scheduler {address}: does not answer: {error}") from error
     finally:
         with suppress(Exception):
             client.close(timeout=5)
 
 
-def _refuse_blind(run: Path, found: dict[str, Any], word: str) -> None:
-    for address, facts in found.items():
+def _await_workers(client: Any, address: str, workers: int, tell: Callable[[str], None]) -> None:
+    """Wait for workers, with reports of the wait; ClusterLost after `START` seconds.
+
+    A signal ends the wait at once, since another thread asks.
+    """
+    counts: SimpleQueue[int | BaseException] = SimpleQueue()
+    deadline = time.monotonic() + START
+    threading.Thread(target=_count_workers, args=(client, workers, deadline, counts), daemon=True).start()
+    while (running := counts.get()) != workers:
+        if isinstance(running, BaseException):
+            raise ClusterLost(f"scheduler {address}: does not answer: {running}") from running
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise ClusterLost(f"scheduler {address}: {running} of {workers} workers came within {START:g} s")
+        tell(f"waiting for workers of {address}: {running or 'none'} yet, giving up in {left:.0f} s")
+
+
+def _count_workers(
+    client: Any, workers: int, deadline: float, counts: SimpleQueue[int | BaseException]
+) -> None:
+    """Put how many workers run, at most `workers`, until these are there or the deadline has passed."""
+    pause, running = REPORT_AFTER, 0
+    try:
+        while running < workers and (left := deadline - time.monotonic()) > 0:
+            with suppress(TimeoutError):
+                client.wait_for_workers(workers, timeout=min(pause, left))
+            there = client.sync(client.scheduler.identity, callback_timeout=ANSWER)["workers"]
+            running = min(workers, sum(facts["status"] == "running" for facts in there.values()))
+            counts.put(running)
+            pause = REPORT_EVERY
+    except BaseException as error:  # noqa: BLE001  (the thread that waits raises it)
+        counts.put(error)
+
+
+def _refuse_blind(run: Path, reports: dict[str, Any], word: str) -> None:
+    for address, facts in reports.items():
         if facts["probe"] != word:
             raise StorageError(
                 f"{run}: worker {address} does not see what is written there ({facts['probe'][:80]}); "
@@ -272,18 +323,18 @@ def _refuse_blind(run: Path, found: dict[str, Any], word: str) -> None:
             )
 
 
-def _refuse_mixed(found: dict[str, Any], tell: Callable[[str], None]) -> None:
+def _refuse_mixed(reports: dict[str, Any], tell: Callable[[str], None]) -> None:
     """The bits depend on kernels and versions: workers that differ would give neither result."""
     for what in ("kernels", "versions"):
-        kinds = {str(facts[what]): address for address, facts in found.items()}
+        kinds = {str(facts[what]): address for address, facts in reports.items()}
         if len(kinds) > 1:
-            (one, first), (other, second) = list(kinds.items())[:2]
+            (kind, first), (other, second) = list(kinds.items())[:2]
             raise UsageError(
-                f"workers {first} and {second} have different {what} ({one}; {other}): "
+                f"workers {first} and {second} have different {what} ({kind}; {other}): "
                 "use workers that are alike, or set OPENBLAS_CORETYPE alike for all of them"
             )
     ours = sorted({(lib["internal_api"], lib["architecture"]) for lib in kernels()})
-    if any([tuple(pair) for pair in facts["kernels"]] != ours for facts in found.values()):
+    if any([tuple(pair) for pair in facts["kernels"]] != ours for facts in reports.values()):
         tell("workers have other BLAS kernels than this process; the result is reproducible on them only")
 
 

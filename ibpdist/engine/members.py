@@ -34,8 +34,8 @@ class MemberBench:
     @property
     def algorithm(self) -> AnyParallel:
         batch: Any = self.bench.algorithm
-        found: AnyParallel = batch.members[self.member].algorithm
-        return found
+        algorithm: AnyParallel = batch.members[self.member].algorithm
+        return algorithm
 
     @property
     def source(self) -> Source:
@@ -95,14 +95,14 @@ class ChainBench:
     @property
     def algorithm(self) -> AnyParallel:
         chains: Any = self.bench.algorithm
-        found: AnyParallel = chains.members[self.chain].algorithm
-        return found
+        algorithm: AnyParallel = chains.members[self.chain].algorithm
+        return algorithm
 
     @property
     def source(self) -> Source:
         whole: Any = self.bench.source
-        found: Source = whole.source
-        return found
+        source: Source = whole.source
+        return source
 
     def chunk(self, index: int) -> Chunk:
         return self.source.read(index)
@@ -128,8 +128,8 @@ class ChainEngine:
         raise IbpError("a chain is advanced with the others; this is a bug")
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
-        (found,) = self.map(task, [(0, self.chunks, *arguments)])
-        yield Part(self.chunks, found)
+        (parts,) = self.map(task, [(0, self.chunks, *arguments)])
+        yield Part(self.chunks, parts)
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
         asked = [(self.chain, self.chain + 1, task, *item) for item in items]

@@ -80,12 +80,12 @@ class Spilled:
 
     def unpack(self, content: bytes) -> Any:
         """The record; its arrays are read-only views of the content."""
-        made, at = {}, 0
+        arrays, at = {}, 0
         for name, (dtype, shape) in self.arrays.items():
             count = math.prod(shape)
-            made[name] = np.frombuffer(content, dtype, count, at).reshape(shape)
-            at += made[name].nbytes + _gap(made[name])
-        return unpack(self.outline, made)
+            arrays[name] = np.frombuffer(content, dtype, count, at).reshape(shape)
+            at += arrays[name].nbytes + _gap(arrays[name])
+        return unpack(self.outline, arrays)
 
 
 class InFiles(Generic[Local]):
@@ -137,7 +137,7 @@ def _gap(array: Array) -> int:
 
 
 def _bytes(array: Array) -> Bytes:
-    """The bytes of an array where they are; a memoryview of them is no buffer to the check sum."""
+    """The bytes of an array where they are; the check sum does not take a memoryview of them."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 

@@ -32,9 +32,9 @@ class Plan:
 
     def __str__(self) -> str:
         parts = {"base": self.base, "chunks": self.chunks, "sums": self.sums, "cache": self.cache}
-        said = [f"{name} {size(number)}" for name, number in parts.items() if number >= 2**20]
+        words = [f"{name} {size(number)}" for name, number in parts.items() if number >= 2**20]
         where = "in files" if self.spill else "in memory"
-        return f"memory of a process: {', '.join(said)}, row state {self.state / 2**20:,.1f} MB {where}"
+        return f"memory of a process: {', '.join(words)}, row state {self.state / 2**20:,.1f} MB {where}"
 
 
 def plan(
@@ -69,7 +69,7 @@ def plan(
 
 
 def available(processes: int) -> int:
-    """Bytes for each of so many processes of this machine, or of the container it is in."""
+    """Bytes for each of `processes` processes of this machine or container."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):  # no container, or one without a limit
         whole = min(whole, int(CGROUP.read_text()))

@@ -25,7 +25,7 @@ class Owners:
         self.slots += new
 
     def of(self, chunk: int, alive: Sequence[str]) -> str | None:
-        """The worker for a chunk; another one when its owner is not there, None when nobody is."""
+        """The worker for a chunk; another one when its owner is gone, None without workers."""
         if not self.slots or not alive:
             return None
         shares = len(self.slots)
@@ -39,7 +39,7 @@ class Owners:
 
 
 def width_for(chunks: int, workers: int, tasks: int = 4) -> int:
-    """Chunks of a group: the largest power of 2 that leaves so many groups for each worker."""
+    """Chunks of a group: the largest power of 2 that leaves `tasks` groups for each worker."""
     width = 1
     while -(-chunks // (2 * width)) >= tasks * workers:
         width *= 2

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ibpdist.base.errors import UsageError
@@ -18,35 +19,73 @@ from ibpdist.engine.memory import Plan, available, plan
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
 
+log = logging.getLogger("ibpdist")
 SMALL = 64 << 20
 """Data of fewer bytes are fitted in this process: starting others takes longer than the fit."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """`workers` local processes, or a `scheduler`; neither means this process.
+    """Where work runs: in `workers` local processes, in this one (`serial`), or on a `scheduler`.
 
-    `memory` is the limit of a process in bytes, `cache` the bytes of data it may keep.
+    With none of the three `for_data` decides. `memory` is the limit of a process in bytes, `cache` the
+    bytes of data that it may keep. A place that makes no sense is refused when it is made.
     """
 
-    workers: int = 0
+    workers: int | None = None
+    serial: bool | None = None
     scheduler: str | None = None
     memory: int | None = None
     cache: int | None = None
 
+    def __post_init__(self) -> None:
+        self._refuse_fractions()
+        if sum((bool(self.workers), bool(self.serial), bool(self.scheduler))) > 1:
+            raise UsageError("workers, serial and scheduler exclude each other; give one of them")
+        if self.workers is not None and self.workers < 1:
+            raise UsageError(f"workers is {self.workers}: expected 1 or more")
+        if self.memory is not None and self.memory < 1:
+            raise UsageError(f"memory is {self.memory}: expected 1 byte or more, such as 1GB")
+        if self.scheduler:
+            refuse_open(self.scheduler)
+
+    def _refuse_fractions(self) -> None:
+        counts: dict[str, object] = {"workers": self.workers, "memory": self.memory, "cache": self.cache}
+        for name, value in counts.items():
+            if value is not None and not isinstance(value, Integral):
+                raise UsageError(f"{name} is {value!r}: expected a whole number, of bytes where it is memory")
+
+    def for_data(self, source: Source, kept: bool) -> Place:
+        """This place when it was chosen; else one process a core when data are large and the run is `kept`,
+        and this process otherwise."""
+        size = source.rows * source.columns * source.dtype.itemsize
+        cores = os.cpu_count() or 1
+        if self.distributed or self.serial or not kept or size < SMALL or cores == 1:
+            return self
+        return replace(self, workers=cores)
+
     @property
     def distributed(self) -> bool:
-        return self.workers > 0 or self.scheduler is not None
+        return bool(self.workers or self.scheduler)
+
+    @property
+    def processes(self) -> int:
+        """Processes of this machine that share the work."""
+        return self.workers or 1
+
+    def options(self) -> dict[str, Any]:
+        """The values that were given, as keywords of the functions of the library."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @property
     def words(self) -> str:
-        """Where that is."""
+        """This place in words."""
         here = f"{self.workers} local processes" if self.workers else "this process"
         return f"the cluster at {self.scheduler}" if self.scheduler else here
 
     def plan(self, source: Source, features: int, processes: int | None = None, *, entries: int = 1) -> Plan:
         """The memory of each process; refuses what does not fit."""
-        count = processes or max(1, self.workers)
+        count = processes or self.processes
         limit = self.memory or available(count)
         return plan(source, features, count, limit, self.cache, entries=entries)
 
@@ -58,46 +97,25 @@ class Place:
             probe(self.scheduler)
 
     @contextmanager
-    def cluster(self) -> Iterator[Cluster | None]:
-        """The processes, for as long as they are needed; None for this one."""
+    def cluster(self, tell: Callable[[str], None] = log.warning) -> Iterator[Cluster | None]:
+        """The processes, for as long as they are needed; None for this one. `tell` is called with the state
+        of a wait for workers."""
         if not self.distributed:
             yield None
             return
         from ibpdist.engine.cluster import attached, local
 
-        made = attached(self.scheduler) if self.scheduler else local(self.workers, self.memory)
-        with made as cluster:
+        if self.scheduler:
+            workers = attached(self.scheduler, tell=tell)
+        else:
+            workers = local(self.processes, self.memory, tell=tell)
+        with workers as cluster:
             yield cluster
 
 
-def place_for(
-    source: Source,
-    kept: bool,
-    workers: int | None = None,
-    serial: bool | None = None,
-    scheduler: str | None = None,
-    memory: int | None = None,
-    cache: int | None = None,
-) -> Place:
-    """The place that was asked for; else this process, unless the data are large and the run is `kept`."""
-    counts: dict[str, object] = {"workers": workers, "memory": memory, "cache": cache}
-    for name, value in counts.items():
-        if value is not None and not isinstance(value, Integral):
-            raise UsageError(f"{name} is {value!r}: expected a whole number, of bytes where it is memory")
-    if sum((bool(workers), bool(serial), bool(scheduler))) > 1:
-        raise UsageError("workers, serial and scheduler exclude each other; give one of them")
-    if workers is not None and workers < 1:
-        raise UsageError(f"workers is {workers}: expected 1 or more")
-    if memory is not None and memory < 1:
-        raise UsageError(f"memory is {memory}: expected 1 byte or more, such as 1GB")
-    if scheduler:
-        refuse_open(scheduler)
-        return Place(0, scheduler, memory, cache)
-    if workers or serial or not kept:
-        return Place(workers or 0, None, memory, cache)
-    size = source.rows * source.columns * source.dtype.itemsize
-    cores = os.cpu_count() or 1
-    return Place(cores if size >= SMALL and cores > 1 else 0, None, memory, cache)
+def place_for(source: Source, kept: bool, *place: Any) -> Place:
+    """The place for some data, from the values of a `Place` in their order."""
+    return Place(*place).for_data(source, kept)
 
 
 def refuse_open(address: str) -> None:

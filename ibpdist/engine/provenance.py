@@ -12,6 +12,7 @@ from ibpdist import __version__
 from ibpdist.base.threads import kernels
 from ibpdist.data._base import Source
 from ibpdist.data.centring import Centred
+from ibpdist.data.wrapped import innermost
 
 CENTER = "center"
 """The fact that holds the means which a fit takes off its data (data/centring.py), where it does."""
@@ -43,11 +44,9 @@ def facts(source: Source) -> dict[str, Any]:
     }
 
 
-def image(source: Any) -> dict[str, Any]:
-    """`image`, height and width, when a dataset says that its rows are images; splits see it through."""
-    while hasattr(source, "source"):
-        source = source.source
-    held: Mapping[str, Any] = getattr(source, "attributes", {})
+def image(source: Source) -> dict[str, Any]:
+    """`image`, height and width, when the dataset below all wrappers has images as rows."""
+    held: Mapping[str, Any] = getattr(innermost(source), "attributes", {})
     return {"image": held["image"]} if "image" in held else {}
 
 

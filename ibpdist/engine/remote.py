@@ -42,11 +42,11 @@ def forget(nonce: str) -> None:
 def report(probe: str) -> dict[str, Any]:
     """Facts of this process: what it reads at `probe`, its kernels, versions and malloc settings."""
     try:
-        seen = Path(probe).read_text()
+        content = Path(probe).read_text()
     except OSError as error:
-        seen = f"cannot be read: {error.strerror}"
+        content = f"cannot be read: {error.strerror}"
     return {
-        "probe": seen,
+        "probe": content,
         "kernels": sorted({(lib["internal_api"], lib["architecture"]) for lib in kernels()}),
         "versions": versions(),
         "malloc": all(name in os.environ for name in MALLOC),

@@ -53,8 +53,8 @@ def initial(
     looked: Looked | None = None,
 ) -> Params:
     """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
-    found = _counted(engine.each(SURVEY), "reading the data", engine.chunks, looked)
-    survey, at = reduced(found), draws.at(0)
+    parts = _counted(engine.each(SURVEY), "reading the data", engine.chunks, looked)
+    survey, at = reduced(parts), draws.at(0)
     if like is not None:
         with one_thread():
             return algorithm.adopt(like, survey)
@@ -67,23 +67,23 @@ def initial(
     return start_questions.initial(algorithm, survey, at, answer)
 
 
-def _counted(found: Iterable[Part], what: str, chunks: int, looked: Looked | None) -> Iterator[Part]:
+def _counted(parts: Iterable[Part], what: str, chunks: int, looked: Looked | None) -> Iterator[Part]:
     """The same records; `looked` is told how many of the chunks they stand for."""
     if looked is None:
-        yield from found
+        yield from parts
         return
     done = 0
     looked(what, done, chunks)
-    for part in found:
+    for part in parts:
         yield part
         done += part.chunks
         looked(what, done, chunks)
 
 
-def reduced(found: Iterable[Part]) -> Any:
+def reduced(parts: Iterable[Part]) -> Any:
     """Records of adjoining groups of chunks, combined in the fixed order."""
     total: TreeSum[object] = TreeSum()
-    for chunks, value in found:
+    for chunks, value in parts:
         total.add(value, chunks)
     return total.value()
 

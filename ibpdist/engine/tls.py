@@ -20,9 +20,9 @@ def security(address: str) -> Any:
     """Dask's `Security` for an address, None without TLS; refuses files that are missing."""
     if not address.startswith("tls://"):
         return None
-    found = _make()
+    certificates = _make()
     for name in NAMES:
-        file = getattr(found, name)
+        file = getattr(certificates, name)
         if file is None and name not in _WITHOUT:
             raise UsageError(
                 f"scheduler {address}: {_words(name)} is not set; make certificates with deploy/make_tls.py "
@@ -31,12 +31,12 @@ def security(address: str) -> Any:
         if file is not None:
             _refuse_unreadable(address, name, file)
     try:
-        found.get_connection_args("client")
+        certificates.get_connection_args("client")
     except OSError as error:  # SSLError is one
         raise UsageError(
-            f"scheduler {address}: {found.tls_client_cert} and its key are no certificate: {error}"
+            f"scheduler {address}: {certificates.tls_client_cert} and its key are not a certificate: {error}"
         ) from None
-    return found
+    return certificates
 
 
 def _refuse_unreadable(address: str, name: str, file: str) -> None:

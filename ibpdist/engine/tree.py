@@ -23,7 +23,7 @@ class TreeSum(Generic[T]):
         """Whether a value of the stack was made here or given away, so that its arrays can be used again."""
         self._count = 0
         self._over = False
-        """Whether the last values were added, which are no power of 2."""
+        """Whether the last values were added, whose number is not a power of 2."""
 
     def add(self, value: T, size: int = 1, *, own: bool = False) -> None:
         """Add the sum of `size` values: an aligned power of 2, or the last values of all.
@@ -31,7 +31,7 @@ class TreeSum(Generic[T]):
         `own`: the value is given away, and its arrays may be used for the sum.
         """
         if self._over or self._count % (1 << (size - 1).bit_length()):
-            raise ValueError(f"{size} values after {self._count} are no aligned block")
+            raise ValueError(f"{size} values after {self._count} are not an aligned block")
         self._over = size & (size - 1) > 0
         self._count += size
         merges = 0 if self._over else _zeros(self._count) - _zeros(size)

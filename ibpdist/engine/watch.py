@@ -43,23 +43,23 @@ class Watch:
     clock: Clock = time.monotonic
     _seen: dict[str, tuple[float, float]] = field(default_factory=dict)
     _paused: dict[str, float] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _reported: set[str] = field(default_factory=set)
     _empty_since: float | None = None
 
     def look(self) -> list[str]:
-        """Addresses of workers that can be given work; raises ClusterLost when there is no hope."""
+        """Addresses of workers that can be given work; raises ClusterLost when none will come."""
         now = self.clock()
         workers: dict[str, Any] = self._identity()["workers"]
         for address in set(self._seen) - set(workers):
             del self._seen[address]
-            self._say(f"gone {address}", f"worker {address} is gone")
+            self._report(f"gone {address}", f"worker {address} is gone")
         well = [address for address, facts in workers.items() if self._is_well(address, facts, now)]
         self._count(len(workers), now)
         self._judge(well, workers, now)
         return well
 
     def heard(self) -> None:
-        """A result came, so somebody works: waiting for workers begins anew."""
+        """Note that a result came, so a worker works: the time without workers starts again at zero."""
         self._empty_since = None
 
     def _identity(self) -> Identity:
@@ -80,9 +80,9 @@ class Watch:
         self._seen[address] = (facts["last_seen"], heard)
         silent = now - heard
         if silent > self.patience.named:
-            self._say(f"silent {address}", f"worker {address} has been silent for {silent:.0f} s")
+            self._report(f"silent {address}", f"worker {address} has been silent for {silent:.0f} s")
         else:
-            self._told.discard(f"silent {address}")
+            self._reported.discard(f"silent {address}")
         paused = self._pause(address, facts, now)
         return max(silent, paused) <= self.patience.worker
 
@@ -93,14 +93,14 @@ class Watch:
         since = now - self._paused.setdefault(address, now)
         if since > self.patience.named:
             used = facts.get("metrics", {}).get("memory", 0) / 2**20
-            self._say(f"paused {address}", f"worker {address} is paused: it uses {used:,.0f} MB of memory")
+            self._report(f"paused {address}", f"worker {address} is paused: it uses {used:,.0f} MB of memory")
         return since
 
-    def _count(self, found: int, now: float) -> None:
-        if found < self.asked_for:
-            self._say(f"count {found}", f"{found} of {self.asked_for} workers are there")
+    def _count(self, workers: int, now: float) -> None:
+        if workers < self.asked_for:
+            self._report(f"count {workers}", f"{workers} of {self.asked_for} workers are there")
         else:
-            self._told = {told for told in self._told if not told.startswith("count")}
+            self._reported = {key for key in self._reported if not key.startswith("count")}
 
     def _judge(self, well: list[str], workers: dict[str, Any], now: float) -> None:
         if well:
@@ -120,7 +120,7 @@ class Watch:
             )
         return f"all workers have been silent for {self.patience.worker:g} s"
 
-    def _say(self, key: str, sentence: str) -> None:
-        if key not in self._told:
-            self._told.add(key)
+    def _report(self, key: str, sentence: str) -> None:
+        if key not in self._reported:
+            self._reported.add(key)
             self.tell(sentence)

@@ -22,6 +22,7 @@ from ibpdist.base.words import counted
 from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data.store import Dataset, open_dataset
+from ibpdist.engine.place import Place
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
 from ibpdist.evaluate.synthetic import stored
 from ibpdist.predict.averaged import Averaged, Scores, Tick, silent
@@ -116,6 +117,7 @@ def evaluate(
     features have weights. `workers` are threads. `summary` puts a score in words. A `run` on disk keeps
     the score, without that of each row: `show` prints it, and its result has it under `heldout`.
     """
+    place = Place(workers, serial)
     result = result_of(run)
     of = predictors_of(result)
     columns = len(of[0].noise)
@@ -126,7 +128,7 @@ def evaluate(
     else:
         source = rows_for(result, data)
         protocol = columns_visible(visible, columns)
-    threads = threads_for(source, workers, serial, scheduler)
+    threads = threads_for(source, place.workers, place.serial, scheduler)
     plan = Sampling(chains, draws, seed)
     scored = score(of, source, protocol, plan, uneven=uneven, threads=threads, progress=progress)
     if not isinstance(run, xr.DataTree):

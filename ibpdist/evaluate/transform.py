@@ -24,6 +24,7 @@ from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.labels import RowLabels
 from ibpdist.data.output_path import refuse_place
+from ibpdist.engine.place import Place
 from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
 from ibpdist.inference._base import Named, RowInference
 from ibpdist.inference.ascent.coordinate import Coordinate
@@ -116,12 +117,13 @@ def transform(
     Features are those of the result, in its order. With `out` they are written to a Zarr store,
     chunk by chunk, and read from there when they are used. `workers` are threads.
     """
+    place = Place(workers, serial)
     if out is not None:
         refuse_place(out, run, data)
     result = result_of(run)
     source = rows_for(result, data)
     inference, attrs = inference_of(result, tolerance), _attributes(result, source)
-    threads = threads_for(source, workers, serial, scheduler)
+    threads = threads_for(source, place.workers, place.serial, scheduler)
     parts = over_chunks(lambda index: inference.rows(source, index), source.chunks, threads)
     with closing(parts):
         found = _counted(parts, source.rows, progress)

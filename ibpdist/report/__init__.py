@@ -1,4 +1,4 @@
-"""What a result says: in words, in pictures, and as a page.
+"""Reports of a result: in words, in pictures, and as a page.
 
 The package has the name of its first function and can be called as it, so that
 `ibpdist.report(run)` works whatever was imported before.

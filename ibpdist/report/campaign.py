@@ -1,4 +1,4 @@
-"""A campaign in words: the answer first, then a line for each kind of fit, then what failed."""
+"""A campaign in words: the answer first, then a line for each kind of fit, then failed fits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def summary(campaign: Any) -> str:
 
 
 def _answer(campaign: Any) -> Iterator[str]:
-    """The best fit, how many features it has and how many of them come back; of each hold-out its own."""
+    """The best fit of each hold-out: its number of features, and how many other restarts find again."""
     bests = campaign.bests()
     if not bests:
         yield "no fit has ended"
@@ -28,26 +28,27 @@ def _answer(campaign: Any) -> Iterator[str]:
         yield "fits with different hold-outs cannot be compared: the best of each"
     for best in bests:
         scored = np.isfinite(campaign.number(best, "heldout"))
-        found = counted(int(campaign.number(best, "active")), "feature")
+        active = counted(int(campaign.number(best, "active")), "feature")
         judged = "held-out score" if scored else "objective"
-        yield f"{found}, by the {judged} the best: {in_words(best.labels)}"
+        yield f"{active}, by the {judged} the best: {in_words(best.labels)}"
         yield from _again(campaign, best)
 
 
 def _again(campaign: Any, best: Any) -> Iterator[str]:
-    """How many features of a fit other restarts of its kind have, and how alike those are."""
+    """How many features of a fit other restarts find again, and how similar those are."""
     kind = {name: value for name, value in best.labels.items() if name != "restart"}
     restarts = campaign.restarts(**kind)
     if len(restarts) > 1 and not systems.find(best.spec.system).sampler:
-        found = campaign.stability(**kind)
-        often = f"{int(found['stable'].sum())} of {counted(found.sizes['feature'], 'feature')} found again"
-        others = counted(found.sizes["restart"], "other restart")
-        yield f"{often} in at least {found.attrs['least']:.0%} of {others}{_alike(found)}"
+        stability = campaign.stability(**kind)
+        features = counted(stability.sizes["feature"], "feature")
+        often = f"{int(stability['stable'].sum())} of {features} found again"
+        others = counted(stability.sizes["restart"], "other restart")
+        yield f"{often} in at least {stability.attrs['least']:.0%} of {others}{_alike(stability)}"
 
 
-def _alike(found: Any) -> str:
+def _alike(stability: Any) -> str:
     """The cosines of the features that were found again with those of the best fit."""
-    similar = found["similarity"].values[found["present"].values]
+    similar = stability["similarity"].values[stability["present"].values]
     return f", with similarity {similar.min():.2f} to {similar.max():.2f}" if similar.size else ""
 
 
@@ -67,24 +68,24 @@ def _table(campaign: Any) -> Iterator[str]:
 
 def _kinds(campaign: Any) -> list[list[Any]]:
     """Fits that differ only in their restart, together."""
-    made: dict[tuple[str, ...], list[Any]] = {}
+    kinds: dict[tuple[str, ...], list[Any]] = {}
     for fit in campaign.manifest.fits:
         kind = tuple(str(value) for name, value in fit.labels.items() if name != "restart")
-        made.setdefault(kind, []).append(fit)
-    return list(made.values())
+        kinds.setdefault(kind, []).append(fit)
+    return list(kinds.values())
 
 
 def _row(campaign: Any, dims: Sequence[str], fits: Sequence[Any]) -> list[str]:
     ended = _ended(campaign, fits)
-    told = [str(fits[0].labels[name]) for name in dims]
+    cells = [str(fits[0].labels[name]) for name in dims]
     scored = campaign.is_scored
     if not ended:
-        return [*told, *["-"] * (4 if scored else 3), f"0 of {len(fits)}"]
+        return [*cells, *["-"] * (4 if scored else 3), f"0 of {len(fits)}"]
     best = max(ended, key=lambda fit: float(campaign.number(fit, "objective")))
     held = np.array([campaign.number(fit, "heldout") for fit in ended])
     score = [f"{np.nanmax(held):.4f}" if np.isfinite(held).any() else "-"] if scored else []
     return [
-        *told,
+        *cells,
         f"{campaign.number(best, 'objective'):,.4f}",
         *score,
         _range([int(campaign.number(fit, "active")) for fit in ended]),
@@ -96,8 +97,8 @@ def _row(campaign: Any, dims: Sequence[str], fits: Sequence[Any]) -> list[str]:
 def _counts(campaign: Any) -> Iterator[str]:
     fits, failed = campaign.manifest.fits, campaign.failed
     seconds = float(campaign.summary["seconds"].sum())
-    told = f"{len(_ended(campaign, fits))} of {counted(len(fits), 'fit')} ended"
-    yield f"{told}, {duration(seconds)} of steps" + (f"; {len(failed)} failed:" if failed else "")
+    counts = f"{len(_ended(campaign, fits))} of {counted(len(fits), 'fit')} ended"
+    yield f"{counts}, {duration(seconds)} of steps" + (f"; {len(failed)} failed:" if failed else "")
     for fit, reason, _ in failed:
         yield f"- {in_words(fit.labels)}: {reason}"
     yield f"data {campaign.spec.data}, fingerprint {campaign.manifest.fingerprint[:12]}"

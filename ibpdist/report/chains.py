@@ -1,4 +1,4 @@
-"""What chains of a sampler say, in words: how many features and how sure, which they are, and whether
+"""The chains of a sampler in words: how many features and how sure, which they are, and whether
 to believe it."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Span:
 
 
 def span(share: Any) -> Span:
-    """Of the share of the draws that have each number."""
+    """The span of numbers of features from the share of the draws that have each."""
     total = np.concatenate([[0.0], np.cumsum(share)])
     spans = [
         (high - low, low, high)
@@ -46,8 +46,8 @@ def span(share: Any) -> Span:
 
 def answer(result: Any) -> str:
     """The most frequent number of features, and how many others there may be."""
-    found = posterior.number(result)
-    share, count, at = found.values, found["features"].values, span(found.values)
+    shares = posterior.number(result)
+    share, count, at = shares.values, shares["features"].values, span(shares.values)
     best = count[at.best]
     words = f"{best} feature{'' if best == 1 else 's'} in {100 * share[at.best]:.0f} % of the draws"
     ends = f"{count[at.low]} to {count[at.high]}"
@@ -56,14 +56,16 @@ def answer(result: Any) -> str:
 
 def features(result: Any) -> Iterator[str]:
     """A line for each feature that some share of the draws have, those most have first."""
-    found, rows = posterior.prevalences(result), int(result.attrs["rows"])
-    share = found["share"].values
+    prevalences, rows = posterior.prevalences(result), int(result.attrs["rows"])
+    share = prevalences["share"].values
     shown = np.flatnonzero(share >= RARE)
     if shown.size:
-        span = " to ".join(f"{100 * end:.0f} %" for end in found.attrs["interval"])
+        span = " to ".join(f"{100 * end:.0f} %" for end in prevalences.attrs["interval"])
         yield f"{'feature':>9} {'in draws':>9} {'prevalence':>11} {span:>17} {'rows':>12}"
     for k in shown[:LISTED]:
-        one = {name: float(found[name][k]) for name in ("prevalence", "prevalence_low", "prevalence_high")}
+        one = {
+            name: float(prevalences[name][k]) for name in ("prevalence", "prevalence_low", "prevalence_high")
+        }
         between = f"{one['prevalence_low']:.4f} to {one['prevalence_high']:.4f}"
         held = one["prevalence"]
         yield f"{k:>9} {100 * share[k]:>7.0f} % {held:>11.4f} {between:>17} {held * rows:>12,.1f}"
@@ -106,7 +108,7 @@ def facts(result: Any) -> Iterator[tuple[str, str]]:
 
 
 def _scalar(one: Mapping[str, float], draws: int) -> str:
-    """Of so many draws a chain some may not have it."""
+    """In how many draws of each chain the variable is known."""
     have = one.get("draws", draws)
     if np.isnan(one["mean"]):
         return "no draw has one"

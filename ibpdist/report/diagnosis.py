@@ -1,4 +1,4 @@
-"""A diagnosis in sentences: what is odd about a feature, and what to try."""
+"""A diagnosis in sentences: things to check about a feature, and what to try."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def _same_shape(diagnosis: Any, weighted: bool) -> Iterator[str]:
 
 def _pairs(diagnosis: Any, which: str, how: str) -> Iterator[tuple[int, int, float]]:
     """The pairs that are most alike, those most alike first."""
-    found = np.argwhere(diagnosis[which].values)
-    values = diagnosis[how].values[tuple(found.T)]
+    pairs = np.argwhere(diagnosis[which].values)
+    values = diagnosis[how].values[tuple(pairs.T)]
     for at in np.argsort(-np.abs(values), kind="stable")[:NAMED]:
-        yield int(found[at][0]), int(found[at][1]), float(values[at])
+        yield int(pairs[at][0]), int(pairs[at][1]), float(values[at])
 
 
 def listed(which: Any) -> str:

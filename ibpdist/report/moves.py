@@ -29,23 +29,23 @@ def tallies(trace: Any, names: Sequence[str]) -> list[Tally]:
         return []
     move, accepted = trace["move"].values.astype(int), trace["accepted"].values > 0
     gain = np.where(accepted, trace["gain"].values, 0.0)
-    made = []
+    tallied = []
     for number, name in enumerate(names, 1):
         at = move == number
         if at.any():
-            made.append(Tally(name, int(at.sum()), int(accepted[at].sum()), float(gain[at].sum())))
-    return made
+            tallied.append(Tally(name, int(at.sum()), int(accepted[at].sum()), float(gain[at].sum())))
+    return tallied
 
 
 def sentences(trace: Any, names: Sequence[str]) -> Iterator[str]:
     """How many moves were accepted and what they gained together, then each kind of move."""
-    found = tallies(trace, names)
-    if not found:
+    counts = tallies(trace, names)
+    if not counts:
         return
-    tried, accepted = sum(one.tried for one in found), sum(one.accepted for one in found)
-    gained = f", together +{nats(sum(one.gain for one in found))} nats" if accepted else ""
+    tried, accepted = sum(one.tried for one in counts), sum(one.accepted for one in counts)
+    gained = f", together +{nats(sum(one.gain for one in counts))} nats" if accepted else ""
     yield f"{accepted} of {tried} accepted{gained}"
-    yield ", ".join(map(str, found))
+    yield ", ".join(map(str, counts))
 
 
 def nats(value: float) -> str:

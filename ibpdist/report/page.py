@@ -25,7 +25,7 @@ def report(
 
     image: (height, width) of the images that rows are. Without it a square number of columns that
     have no labels is taken for an image.
-    overwrite: replace a file that is no page of a report; a page is replaced without it.
+    overwrite: replace a file that is not a report; a report is replaced without it.
     """
     from ibpdist.storage.records import replace_file
 
@@ -61,13 +61,13 @@ def _stability(campaign: Any, fit: Any) -> Any:
 def page(facts: Facts, sections: tuple[Section, ...] = SECTIONS) -> Html:
     """The whole page."""
     name = facts.path.absolute().name
-    made = [(section, html) for section in sections if (html := section.html(facts)) is not None]
-    links = [tag("li", tag("a", section.title, href=f"#{section.name}")) for section, _ in made]
+    contents = [(section, html) for section in sections if (html := section.html(facts)) is not None]
+    links = [tag("li", tag("a", section.title, href=f"#{section.name}")) for section, _ in contents]
     body = [
         tag("a", "To the answer", href="#answer", class_="skip"),
         _head(facts, name),
         tag("nav", tag("ul", links), aria_label="Sections"),
-        tag("main", [html for _, html in made]),
+        tag("main", [html for _, html in contents]),
         _foot(facts),
     ]
     return join(
@@ -104,12 +104,12 @@ def _head(facts: Facts, name: str) -> Html:
 
 def _foot(facts: Facts) -> Html:
     version = facts.record("versions").get("ibpdist")
-    made = tag("span", str(version), data_variable="attrs/versions", data_index="ibpdist")
+    element = tag("span", str(version), data_variable="attrs/versions", data_index="ibpdist")
     note = (
         "Every number on this page carries the name of its variable, its place and its exact value as "
         "attributes; look at the source of the page, or open the result with xarray."
     )
-    return tag("footer", tag("p", note), tag("p", "ibpdist ", made) if version else None)
+    return tag("footer", tag("p", note), tag("p", "ibpdist ", element) if version else None)
 
 
 def _logs(run: Path) -> list[list[Any]]:
@@ -118,4 +118,4 @@ def _logs(run: Path) -> list[list[Any]]:
 
     folder = folder_of(run)
     starts = sorted(folder.glob("restarts/*/events.jsonl")) or [folder / "events.jsonl"]
-    return [found for path in starts if (found := events(path))]
+    return [log for path in starts if (log := events(path))]

@@ -27,10 +27,10 @@ def data_uri(values: ArrayLike, shape: tuple[int, int], limit: float) -> str:
 def painted(image: NDArray[np.float64], limit: float) -> NDArray[np.uint8]:
     """(height, width) as (height, width, 4): red, green, blue, opacity."""
     share = np.clip(np.abs(np.nan_to_num(image)) / (limit or 1.0), 0.0, 1.0)
-    made = np.empty((*image.shape, 4), np.uint8)
-    made[..., :3] = np.where(image[..., None] > 0, np.array(ABOVE), np.array(BELOW))
-    made[..., 3] = np.rint(255 * share)
-    return made
+    pixels = np.empty((*image.shape, 4), np.uint8)
+    pixels[..., :3] = np.where(image[..., None] > 0, np.array(ABOVE), np.array(BELOW))
+    pixels[..., 3] = np.rint(255 * share)
+    return pixels
 
 
 def shrunk(image: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -40,8 +40,8 @@ def shrunk(image: NDArray[np.float64]) -> NDArray[np.float64]:
         return image
     full = np.pad(image, [(0, -size % by) for size in image.shape], mode="edge")
     high, wide = (size // by for size in full.shape)
-    made: NDArray[np.float64] = full.reshape(high, by, wide, by).mean(axis=(1, 3))
-    return made
+    blocks: NDArray[np.float64] = full.reshape(high, by, wide, by).mean(axis=(1, 3))
+    return blocks
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:

@@ -37,9 +37,9 @@ def place(run: Path, output: Path | None, overwrite: bool) -> Path:
     _refuse_files_of_runs(path)
     if os.path.lexists(path):
         if not overwrite:
-            raise OutputInUse(f"{path}: exists and is no report: choose another name or {OVERWRITE}")
+            raise OutputInUse(f"{path}: exists and is not a report: choose another name or {OVERWRITE}")
         if not path.is_file():
-            raise OutputInUse(f"{path}: is no file that can be replaced: choose another name")
+            raise OutputInUse(f"{path}: is not a regular file: choose another name")
     return path
 
 

@@ -33,11 +33,11 @@ def summary(result: Any) -> str:
 
 def _answer(result: Any) -> str:
     active = int(result["params"]["active"].values.sum())
-    found = f"{active} feature{'' if active == 1 else 's'}, of at most {result.attrs['truncation']}"
+    words = f"{active} feature{'' if active == 1 else 's'}, of at most {result.attrs['truncation']}"
     if "diagnosis" not in result.children or not active:
-        return found
+        return words
     share = float(result["diagnosis"]["explained_together"])
-    return f"{found}; {'they explain' if active > 1 else 'it explains'} {_percent(share)} of the variance"
+    return f"{words}; {'they explain' if active > 1 else 'it explains'} {_percent(share)} of the variance"
 
 
 def _features(result: Any) -> Iterator[str]:
@@ -96,8 +96,8 @@ def _values(result: Any) -> Iterator[tuple[str, str]]:
             yield name, text + (f"  ({words})" if words else "")
     yield "objective", f"{facts['objective']:,.4f}"
     if "trace" in result.children:
-        said = moves.sentences(result["trace"], list(facts.get("moves", [])))
-        yield from zip(("moves", ""), said, strict=False)
+        sentences = moves.sentences(result["trace"], list(facts.get("moves", [])))
+        yield from zip(("moves", ""), sentences, strict=False)
 
 
 def _heldout(scores: Any) -> Iterator[str]:
@@ -126,6 +126,6 @@ def _percent(share: float) -> str:
 
 def _restarts(objectives: Any) -> str:
     if diagnosis.agree(objectives):
-        return f"{objectives.size}; they agree: all have come to the same objective"
+        return f"{objectives.size}; all reached the same objective"
     best = int(np.argmax(objectives))
     return f"{objectives.size}; the best is {best}, {np.ptp(objectives):.6g} above the worst"

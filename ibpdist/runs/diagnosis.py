@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from ibpdist.base.structs import Array, Named, dims, struct
+from ibpdist.runs import variables
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,8 +59,8 @@ class Moments:
         """(feature, feature) of y over the rows."""
         rows = max(float(self.rows), 1.0)
         mean = self.total / rows
-        made: Float = self.products / rows - np.outer(mean, mean)
-        return made
+        centred: Float = self.products / rows - np.outer(mean, mean)
+        return centred
 
 
 def moments(named: Named) -> Moments:
@@ -88,60 +89,58 @@ class Found:
         return cls(**held | {"noise": noise})
 
 
-def diagnose(described: Named, seen: Moments, truncation: int) -> xr.Dataset | None:
+def diagnose(described: Named, row_moments: Moments, truncation: int) -> xr.Dataset | None:
     """Of a fit with at most `truncation` features; None for a model whose features are not a dictionary.
 
     Dims: feature; pairs of features are (feature, feature_). `used_up`: as many features as were
     provided are active and explain something.
     """
-    found = Found.of(described)
-    if found is None:
+    fitted = Found.of(described)
+    if fitted is None:
         return None
-    rows, (each, together) = float(seen.rows), explained(found, seen.covariance)
-    constant = found.active & is_constant(seen)
-    idle = found.active & ~constant & (strength(found, seen) < IDLE)
-    likely = found.active & ~constant & ~idle
-    rare = likely & (found.prevalence * rows < max(RARE * rows, FEWEST))
-    correlation, cosine = correlations(seen.covariance), cosines(found.mean / np.sqrt(found.noise))
-    pair = ("feature", "feature_")
+    rows, (each, together) = float(row_moments.rows), explained(fitted, row_moments.covariance)
+    constant = fitted.active & is_constant(row_moments)
+    idle = fitted.active & ~constant & (strength(fitted, row_moments) < IDLE)
+    likely = fitted.active & ~constant & ~idle
+    rare = likely & (fitted.prevalence * rows < max(RARE * rows, FEWEST))
+    correlation, cosine = correlations(row_moments.covariance), cosines(fitted.mean / np.sqrt(fitted.noise))
+    values = {
+        "explained": each,
+        "explained_together": together,
+        "constant": constant,
+        "idle": idle,
+        "rare": rare,
+        "correlation": correlation,
+        "cosine": cosine,
+        "same_rows": pairs(correlation >= SAME_ROWS, likely),
+        "same_shape": pairs(np.abs(cosine) >= least_cosine(fitted.mean.shape), likely),
+        "used_up": bool((fitted.active & ~idle).sum() >= truncation),
+    }
     import xarray as xr  # only whoever writes the result needs it, not every worker
 
-    return xr.Dataset(
-        {
-            "explained": ("feature", each),
-            "explained_together": ((), together),
-            "constant": ("feature", constant),
-            "idle": ("feature", idle),
-            "rare": ("feature", rare),
-            "correlation": (pair, correlation),
-            "cosine": (pair, cosine),
-            "same_rows": (pair, pairs(correlation >= SAME_ROWS, likely)),
-            "same_shape": (pair, pairs(np.abs(cosine) >= least_cosine(found.mean.shape), likely)),
-            "used_up": ((), bool((found.active & ~idle).sum() >= truncation)),
-        }
-    )
+    return xr.Dataset(variables.DIAGNOSIS.named(values))
 
 
-def explained(found: Found, covariance: Float) -> tuple[Float, float]:
+def explained(fitted: Found, covariance: Float) -> tuple[Float, float]:
     """Shares of the variance of the data: (feature) of each alone, and of all together."""
-    whole = float(found.spread.sum())
-    gram = found.mean @ found.mean.T
+    whole = float(fitted.spread.sum())
+    gram = fitted.mean @ fitted.mean.T
     each: Float = np.diagonal(covariance) * np.diagonal(gram) / whole
     return each, float((covariance * gram).sum() / whole)
 
 
-def strength(found: Found, seen: Moments) -> Float:
+def strength(fitted: Found, row_moments: Moments) -> Float:
     """(feature) sum of squares of y_k a_k about its mean, in units of the noise."""
-    size = (found.mean**2 / found.noise).sum(axis=1)
-    made: Float = float(seen.rows) * np.diagonal(seen.covariance) * size
-    return made
+    size = (fitted.mean**2 / fitted.noise).sum(axis=1)
+    squares: Float = float(row_moments.rows) * np.diagonal(row_moments.covariance) * size
+    return squares
 
 
-def is_constant(seen: Moments) -> NDArray[np.bool_]:
-    """(feature) whether all rows have it, and the same of it."""
-    square = np.diagonal(seen.products) / max(float(seen.rows), 1.0)
-    made: NDArray[np.bool_] = np.diagonal(seen.covariance) <= CONSTANT * square
-    return made
+def is_constant(row_moments: Moments) -> NDArray[np.bool_]:
+    """(feature) whether all rows have it in the same amount."""
+    square = np.diagonal(row_moments.products) / max(float(row_moments.rows), 1.0)
+    flags: NDArray[np.bool_] = np.diagonal(row_moments.covariance) <= CONSTANT * square
+    return flags
 
 
 def correlations(covariance: Float) -> Float:
@@ -170,12 +169,12 @@ def least_cosine(shape: tuple[int, ...]) -> float:
 
 def pairs(alike: Pairs, of: NDArray[np.bool_]) -> Pairs:
     """(feature, feature) each pair once, the lower number first, both among the features `of`."""
-    made: Pairs = np.triu(alike & np.outer(of, of), 1)
-    return made
+    flags: Pairs = np.triu(alike & np.outer(of, of), 1)
+    return flags
 
 
 def _scaled(products: Float, least: float) -> Float:
     size = np.sqrt(np.clip(np.diagonal(products), 0.0, None))
     size = np.where(size**2 > least, size, np.inf)
-    made: Float = np.clip(products / np.outer(size, size), -1.0, 1.0)
-    return made
+    scaled: Float = np.clip(products / np.outer(size, size), -1.0, 1.0)
+    return scaled

@@ -20,6 +20,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from ibpdist.base.words import counted
+from ibpdist.runs import variables
 
 Float = NDArray[np.float64]
 
@@ -38,27 +39,27 @@ def diagnostics(posterior: xr.Dataset) -> xr.Dataset:
     """By `variable` of `posterior` (chain, draw): mean, sd, its Monte Carlo error, R-hat, effective draws,
     and the `draws` of each chain that have it."""
     scalars = [str(name) for name, held in posterior.data_vars.items() if held.dims == ("chain", "draw")]
-    found = np.array([_row(posterior[name].values.astype(float)) for name in scalars])
-    table = found.reshape(len(scalars), len(COLUMNS))
-    held = {name: ("variable", table[:, at]) for at, name in enumerate(COLUMNS)}
-    return xr.Dataset(held, {"variable": np.array(scalars, dtype=str)})
+    lines = np.array([_row(posterior[name].values.astype(float)) for name in scalars])
+    table = lines.reshape(len(scalars), len(COLUMNS))
+    values = {name: table[:, at] for at, name in enumerate(COLUMNS)}
+    return xr.Dataset(variables.DIAGNOSTICS.named(values), {"variable": np.array(scalars, dtype=str)})
 
 
-def remarks(found: xr.Dataset, chains: int, draws: int) -> Iterator[str]:
-    """What a person should know before using so many draws of each chain, in words."""
-    yield from _few(found, draws)
+def remarks(table: xr.Dataset, chains: int, draws: int) -> Iterator[str]:
+    """Remarks on whether chains with this number of draws can be used."""
+    yield from _few(table, draws)
     if chains == 1:
         yield (
             "one chain cannot show that it has forgotten where it began: run several, such as with --chains 4"
         )
-    rhat = _worst(found, "rhat", largest=True)
+    rhat = _worst(table, "rhat", largest=True)
     if rhat is not None and rhat[1] > MIXED:
         yield (
             f"the chains have not mixed: R-hat of {rhat[0]} is {said(rhat[1])} (up to {MIXED} is good); "
             "make more steps"
         )
     for name, words in (("ess_bulk", "the centre"), ("ess_tail", "the tails")):
-        least = _worst(found, name, largest=False)
+        least = _worst(table, name, largest=False)
         if least is not None and least[1] < ENOUGH:
             yield (f"{least[1]:.0f} effective draws for {words} of {least[0]} ({ENOUGH:.0f} are enough)")
 
@@ -80,7 +81,7 @@ def stuck(features: xr.DataArray) -> Iterator[str]:
 
 
 def _who(chains: list[str], count: int) -> tuple[str, str]:
-    """Some of so many chains, and what may be the matter with them."""
+    """The chains by number, and what may be wrong with them."""
     *most, last = chains
     if not most:
         return f"chain {last}", "it may be stuck"
@@ -90,24 +91,24 @@ def _who(chains: list[str], count: int) -> tuple[str, str]:
 
 
 def said(rhat: float) -> str:
-    """R-hat in digits that mean something."""
+    """R-hat with its significant digits."""
     return "above 100" if rhat > HOPELESS else f"{rhat:.3f}"
 
 
-def _few(found: xr.Dataset, draws: int) -> Iterator[str]:
-    """What cannot be judged; of what no draw has there is nothing to say."""
+def _few(table: xr.Dataset, draws: int) -> Iterator[str]:
+    """Remarks on variables with too few draws; none on those that no draw has."""
     least = f"at least {FEW} are needed"
     if draws < FEW:
         yield f"too few draws to judge ({draws} a chain; {least})"
         return
-    have = found["draws"].values if "draws" in found else np.full(found.sizes["variable"], draws)
-    for at in np.flatnonzero((have < FEW) & np.isfinite(found["mean"].values)):
-        name = str(found["variable"].values[at]).replace("_", " ")
+    have = table["draws"].values if "draws" in table else np.full(table.sizes["variable"], draws)
+    for at in np.flatnonzero((have < FEW) & np.isfinite(table["mean"].values)):
+        name = str(table["variable"].values[at]).replace("_", " ")
         yield f"too few draws to judge {name} ({have[at]:.0f} of a chain have one; {least})"
 
 
 def _row(values: Float) -> list[float]:
-    """The columns of one variable (chain, draw); those that cannot be had are NaN."""
+    """The columns of one variable (chain, draw); NaN where too few draws have it."""
     known = [chain[np.isfinite(chain)] for chain in values]
     draws, pooled = min(map(len, known)), np.concatenate(known)
     if not pooled.size:
@@ -130,14 +131,14 @@ def _judged(values: Float) -> Iterator[float]:
         yield float(stats.ess(values, chain_axis=0, draw_axis=1, method="tail", prob=TAIL))
 
 
-def _worst(found: xr.Dataset, name: str, *, largest: bool) -> tuple[str, float] | None:
+def _worst(table: xr.Dataset, name: str, *, largest: bool) -> tuple[str, float] | None:
     """The variable with the largest or least value, if any is known."""
-    values = found[name].values
+    values = table[name].values
     known = np.flatnonzero(~np.isnan(values))
     if not known.size:
         return None
     at = known[np.argmax(values[known]) if largest else np.argmin(values[known])]
-    return str(found["variable"].values[at]).replace("_", " "), float(values[at])
+    return str(table["variable"].values[at]).replace("_", " "), float(values[at])
 
 
 def _stats() -> Any:

@@ -38,7 +38,7 @@ Prepare = Callable[[], dict[str, Any]]
 
 
 class RunDirectory:
-    """A run that this process writes; `close` gives it free."""
+    """A run that this process writes and `close` unlocks."""
 
     def __init__(self, path: Path, lock: Lock) -> None:
         self.path, self._lock = path, lock
@@ -52,7 +52,7 @@ class RunDirectory:
         """Make a run; `spec` is its YAML. An existing one is refused unless `overwrite`.
 
         `prepare` puts into the folder what the run needs and gives facts for `run.json`, which is
-        written last: without it a folder is no run.
+        written last: without it a folder is not a run.
         """
         new = not path.exists()
         try:
@@ -75,7 +75,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Take an existing run to go on with it."""
+        """Open an existing run to continue it."""
         identity(path)
         lock = Lock(path / "lock")
         try:
@@ -90,7 +90,7 @@ class RunDirectory:
         return str(self.identity["nonce"])
 
     def tell(self, sentence: str) -> None:
-        """Note what a person should know in the log of the run, and say it."""
+        """Add a notice to the log of the run, and print it."""
         self.events.add("notice", text=sentence)
         log.warning(sentence)
 
@@ -100,13 +100,13 @@ class RunDirectory:
         return any(event["event"] == "step" for log in logs for event in events.read(log))
 
     def close(self) -> None:
-        """Let go of the run, with nothing half written when a signal or an error ended the work."""
+        """Unlock the run; removes partially written files after a signal or an error."""
         self.events.close()
         clean(self.path)
         self._lock.release()
 
     def remove(self) -> None:
-        """Leave nothing behind."""
+        """Remove the run."""
         self.events.close()
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.release()
@@ -117,12 +117,12 @@ def is_run(path: Path) -> bool:
 
 
 def identity(path: Path) -> dict[str, Any]:
-    """What `run.json` says; refuses what is no run, a newer schema, and a spec that was changed."""
+    """The content of `run.json`; refuses a folder that is not a run, a newer schema, and a changed spec."""
     if not is_run(path):
         raise StorageError(f"{path}: is not a run (run.json is missing); name the directory that fit wrote")
     try:
-        found: dict[str, Any] = sealed.read(path / "run.json")
-        schema, digest, _ = found["schema"], found["spec"], found["nonce"]
+        content: dict[str, Any] = sealed.read(path / "run.json")
+        schema, digest, _ = content["schema"], content["spec"], content["nonce"]
     except (KeyError, TypeError):
         raise StorageError(f"{path / 'run.json'}: damaged: it is not that of a run") from None
     if schema > SCHEMA:
@@ -131,11 +131,11 @@ def identity(path: Path) -> dict[str, Any]:
         )
     if digest != _digest(path / "spec.yaml"):
         raise StorageError(f"{path / 'spec.yaml'}: was changed after the run began; fit again instead")
-    return found
+    return content
 
 
 def _locked(path: Path, new: bool) -> Lock:
-    """The lock of a folder; a new one goes when there is no room even for that."""
+    """The lock of a folder; a new folder is removed when the disk has no room for the lock."""
     try:
         return Lock(path / "lock")
     except StorageError:

@@ -2,12 +2,12 @@
 
     DIR/params/NAME.csv   one file for each array of the parameters
     DIR/params/scalars.csv
-    DIR/diagnosis/...     the same of the diagnosis, where there is one
+    DIR/diagnosis/...     likewise the diagnosis, if there is one
     DIR/transform/...     by what columns were centred and scaled, where they were
     DIR/rows/NAME.csv     a line for each row of the data, read and written chunk by chunk
     DIR/trace.csv         a line for each step (of each chain), a column for each term
     DIR/posterior.csv, diagnostics.csv, restarts.csv, heldout.csv
-                          the same of draws, of the variables of chains, of starts, of scores
+                          likewise draws, diagnostics of chains, starts, scores
 
 Files of arrays (a, b) have a line for each a and a column for each b; arrays with three dims or
 more have a line for each entry. The features of all draws are left in the result: they are many, and
@@ -28,13 +28,12 @@ import xarray as xr
 from ibpdist.base.progress import Count
 from ibpdist.data.output_path import refuse_place
 from ibpdist.runs.result import open_result
+from ibpdist.runs.variables import GROUPS
 from ibpdist.storage.files import publish, refuse_existing, staged, storage_errors
 
 MARKER = "params/prevalence.csv"
 CELLS = 1 << 20
 """Numbers that are read at once."""
-_GROUPS = "params", "diagnosis", "transform"
-_TABLES = "trace", "posterior", "diagnostics", "restarts", "heldout"
 Line = list[Any]
 
 
@@ -54,22 +53,22 @@ def export(
 
 
 def _write_all(result: xr.DataTree, into: Path, progress: Count | None) -> None:
-    for group in _GROUPS:
-        if group in result.children:
-            _write_group(into / group, result[group].to_dataset())
-    for group in _TABLES:
-        if group in result.children:
-            _write(into / f"{group}.csv", _table(result[group].to_dataset()))
-    for name, values in result["rows"].to_dataset().data_vars.items():
-        _write(into / f"rows/{name}.csv", _lines(values, progress))
+    for group in GROUPS.values():
+        if group.name not in result.children:
+            continue
+        values = result[group.name].to_dataset()
+        if group.files == "arrays":
+            _write_arrays(into / group.name, values, progress if group.name == "rows" else None)
+        elif group.files == "table":
+            _write(into / f"{group.name}.csv", _table(values))
 
 
-def _write_group(into: Path, group: xr.Dataset) -> None:
+def _write_arrays(into: Path, group: xr.Dataset, progress: Count | None) -> None:
     if any(not values.ndim for values in group.data_vars.values()):
         _write(into / "scalars.csv", _scalars(group))
     for name, values in group.data_vars.items():
         if values.ndim:
-            _write(into / f"{name}.csv", _lines(values))
+            _write(into / f"{name}.csv", _lines(values, progress))
 
 
 def _write(path: Path, lines: Iterable[Line]) -> None:
@@ -124,7 +123,7 @@ def _entries(values: xr.DataArray) -> Iterator[Line]:
 
 
 def _names(held: Iterable[Any]) -> list[str]:
-    """Names in order: folders list them in any."""
+    """Names in alphabetical order: the order in a folder is arbitrary."""
     return sorted(map(str, held))
 
 

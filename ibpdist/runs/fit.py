@@ -1,7 +1,8 @@
-"""Fit and resume: from data and a few words to a result."""
+"""Fit and resume: from data and options to a result."""
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import warnings
@@ -23,7 +24,7 @@ from ibpdist.data.writer import create
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
 from ibpdist.engine.memory import Plan
-from ibpdist.engine.place import Place, place_for
+from ibpdist.engine.place import Place
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.inference._base import Params
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
     from ibpdist.engine.cluster import Cluster
 
+log = logging.getLogger("ibpdist")
 OPEN = "ibpdist.runs.bench:open_bench"
 PLANNED = 64
 """Features that memory is planned for when their number is left to the data."""
@@ -107,6 +109,7 @@ def fit(
     """
     given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
     given |= {"checkpoint": checkpoint, "chains": chains, "burn": burn, "thin": thin}
+    asked = Place(workers, serial, scheduler, memory, cache)
     if isinstance(start, str) and start in systems.STARTS:
         settings, start = settings | {"start": start}, None
     spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
@@ -116,7 +119,7 @@ def fit(
     job = job_of(spec, source)
     first = None if start is None else start_from.parameters(start, job)
     job = job if start is None else start_from.centred_alike(start, job)
-    place = place_for(job.source, run is not None, workers, serial, scheduler, memory, cache)
+    place = asked.for_data(job.source, kept=run is not None)
     place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):
         return _without_run(job, place, first, progress)
@@ -127,15 +130,17 @@ def fit(
         return result.load(_with_run(job, raw, Path(folder) / "run", place, first, progress, False))
 
 
-def _spec(data: Data, given: Mapping[str, Any], **said: Any) -> FitSpec:
-    """The spec of a fit; what is wrong with its options is told before any data are looked at."""
+def _spec(data: Data, given: Mapping[str, Any], **options: Any) -> FitSpec:
+    """The spec of a fit; wrong options are refused before any data are read."""
     known = {name: value for name, value in given.items() if value is not None}
     try:
-        spec = FitSpec.make(data=str(Path(data).absolute()) if _is_path(data) else "memory", **said, **known)
+        spec = FitSpec.make(
+            data=str(Path(data).absolute()) if _is_path(data) else "memory", **options, **known
+        )
     except UsageError as error:  # a spec has another word for K
         raise UsageError(str(error).replace("truncation: ", "K: ", 1)) from None
-    some = 1 if spec.truncation == "auto" else spec.truncation
-    systems.build(spec.system, some, inner=spec.inner, settings=spec.set)
+    features = 1 if spec.truncation == "auto" else spec.truncation
+    systems.build(spec.system, features, inner=spec.inner, settings=spec.set)
     check(spec)
     return spec
 
@@ -150,18 +155,18 @@ def resume(
     cache: int | None = None,
     progress: Progress | None = None,
 ) -> xr.DataTree:
-    """Go on with an interrupted fit to the bits it would have had; a finished one is only opened."""
+    """Continue an interrupted fit to the bits it would have had; a finished one is only opened."""
     refuse_urls(run)
+    asked = Place(workers, serial, scheduler, memory, cache)
     path = Path(run)
     identity(path)
     if result.is_complete(path):
-        with suppress(OutputInUse, StorageError):  # only to tidy up; it may lie where nobody can write
+        with suppress(OutputInUse, StorageError):  # only to tidy up; the run may be on a read-only disk
             RunDirectory.open(path).close()
         return result.open_result(path)
     with _releasing(RunDirectory.open(path), new=False) as directory:
         job = _reopen(directory)
-        place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
-        _finish(directory, job, place, None, progress)
+        _finish(directory, job, asked.for_data(job.source, kept=True), None, progress)
     return result.open_result(path)
 
 
@@ -180,12 +185,13 @@ def estimate(
     """Where a fit with a run directory would run and the memory of a process, in words.
 
     `options` are those of `fit`, settings of the system among them. Nothing is computed or written. What
-    could not be or would not fit is refused as it is by `fit`.
+    `fit` would refuse is refused.
     """
+    asked = Place(workers, serial, scheduler, memory, cache)
     given = {name: options.pop(name, None) for name in SPECIFIED}
     spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
     job = job_of(spec, as_source(data))
-    place = place_for(job.source, True, workers, serial, scheduler, memory, cache)
+    place = asked.for_data(job.source, kept=True)
     return f"runs in {place.words}; {planned(job, place)}"
 
 
@@ -193,13 +199,13 @@ def _without_run(job: Job, place: Place, first: Params | None, progress: Progres
     """All starts in this process and in memory; the best one, with a table of all if there are several."""
     facts = provenance.facts(job.source)
     cache = planned(job, place).cache
-    found = []
+    results = []
     for restart in range(job.spec.restarts):
         spec = starts.spec_of(job.spec, restart)
         bench = Workbench(job.algorithm, job.source, MemoryHistory(), spec.seed, cache=cache)
         one = Job(spec, job.algorithm, job.source)
-        found.append(in_memory(one, Serial(bench), facts, progress, first))
-    return starts.chosen(found)
+        results.append(in_memory(one, Serial(bench), facts, progress, first))
+    return starts.chosen(results)
 
 
 def _with_run(
@@ -222,8 +228,8 @@ def _with_run(
             job = job_begun(spec, provenance.center(job.source))
         return provenance.facts(job.source)
 
-    made = RunDirectory.create(run, spec.dump(), prepare, overwrite=overwrite)
-    with _releasing(made, new=True) as directory:
+    created = RunDirectory.create(run, spec.dump(), prepare, overwrite=overwrite)
+    with _releasing(created, new=True) as directory:
         _finish(directory, job, place, first, progress)
     return result.open_result(run)
 
@@ -233,9 +239,10 @@ def _finish(
 ) -> None:
     """Take a run to its result, start by start."""
     run, count = directory.path, job.spec.restarts
+    tell = log.warning if progress is None else before(progress)
     if place.distributed:
         before(progress)(f"connecting to {place.words}" if place.scheduler else f"starting {place.words}")
-    with place.cluster() as cluster:
+    with place.cluster(tell) as cluster:
         if count == 1:
             advance(directory, job, place, cluster, first, progress)
             return
@@ -279,7 +286,7 @@ def advance(
 
 @contextmanager
 def _releasing(directory: RunDirectory, new: bool) -> Iterator[RunDirectory]:
-    """Give a run free at the end; a new one that fails on what it was given before any step is removed."""
+    """Release the lock of a run at the end; a new run whose input is refused before any step is removed."""
     try:
         yield directory
     except (InputError, UsageError, StorageError):
@@ -305,7 +312,7 @@ def _child(path: Path, spec: FitSpec, job: Job) -> Iterator[RunDirectory]:
 
 
 def _reopen(directory: RunDirectory) -> Job:
-    """The job of an interrupted run; refuses other data, tells of other versions."""
+    """The job of an interrupted run; refuses other data, warns of other versions."""
     job = job_begun(FitSpec.read(directory.path / "spec.yaml"), directory.identity)
     facts = provenance.facts(job.source)
     if facts["fingerprint"] != directory.identity["fingerprint"]:
@@ -314,7 +321,7 @@ def _reopen(directory: RunDirectory) -> Job:
     if other:
         directory.events.add("moved", now={name: facts[name] for name in other})
         warnings.warn(
-            f"{directory.path}: goes on with other {' and '.join(other)} than it began with; "
+            f"{directory.path}: continues with other {' and '.join(other)} than it began with; "
             "the last bits of the result may differ",
             stacklevel=3,
         )
@@ -334,11 +341,11 @@ def _is_path(data: Data) -> bool:
 
 
 def _store(source: Source, path: Path) -> None:
-    """Write a source in memory to a store with the same chunks, and what it says of its rows and units."""
+    """Write a source in memory to a store with the same chunks, labels, units and image size."""
     start, stop = source.bounds(0)
     done = done_to(source)
-    said = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})
-    options: dict[str, Any] = {"dtype": source.dtype, "chunk_rows": stop - start, "attributes": said}
+    attributes = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})
+    options: dict[str, Any] = {"dtype": source.dtype, "chunk_rows": stop - start, "attributes": attributes}
     with create(path, columns=source.columns, column_coords=source.column_coords(), **options) as writer:
         for name, values in units.numbers(done).items():
             writer.put(f"transform_{name}", ["column"], values)

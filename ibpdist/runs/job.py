@@ -1,4 +1,4 @@
-"""What is fitted to what: a spec with its algorithm and its data, opened."""
+"""A spec with its algorithm and its data, opened."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ class Job:
         return self.source
 
     def rules(self) -> list[StopRule]:
-        """When the fit stops, and when it must not go on."""
+        """The rules that stop the fit, and those that fail it."""
         monotone = self.algorithm.monotone()
         converged: list[StopRule] = [Converged(self.spec.rtol)] if monotone else []
         return [_guard(self.source, monotone), *converged, StepLimit(self.spec.steps)]
 
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """What a result says about where it comes from; records as JSON."""
-        said = {name: _plain(value) for name, value in facts.items() if name != provenance.CENTER}
+        """Attributes of a result about its origin; records as JSON."""
+        values = {name: _plain(value) for name, value in facts.items() if name != provenance.CENTER}
         own = {
             "system": self.spec.system,
             "truncation": features_for(self.spec, self.source),
             "seed": str(self.spec.seed),
         }
         tile = tile_rows(self.source.columns, self.source.dtype.itemsize)
-        return {"spec": self.spec.dump(), **own, **said, "tile": tile}
+        return {"spec": self.spec.dump(), **own, **values, "tile": tile}
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class SamplerJob(Job):
 
     @cached_property
     def seen(self) -> Source:
-        """The data, or for chains that take rows in turn all of them once for each."""
+        """The data, or for chains that take rows in turn all rows once for each chain."""
         return Whole(self.source, self.spec.chains) if isinstance(self.algorithm, Chains) else self.source
 
     def rules(self) -> list[StopRule]:
@@ -119,7 +119,7 @@ def _trained_on(spec: FitSpec, source: Source | None = None) -> Source:
 
 
 def job_on(spec: FitSpec, data: Source) -> Job:
-    """The same of data from which the hold-out is taken already."""
+    """A job on data from which the hold-out is taken already."""
     check(spec)
     features, system = features_for(spec, data), systems.find(spec.system)
     one = systems.build(spec.system, features, inner=spec.inner, settings=spec.set, burn=spec.burned)
@@ -133,10 +133,12 @@ def job_on(spec: FitSpec, data: Source) -> Job:
 
 
 def check(spec: FitSpec) -> None:
-    """Refuse what a system has no use for, before any data are looked at."""
+    """Refuse options that a system does not have, before any data are read."""
     sampler = systems.find(spec.system).sampler
     if not sampler and (spec.chains > 1 or spec.burn is not None or spec.thin > 1):
-        raise UsageError(f"chains, burn and thin are for samplers, and {spec.system} is none: use restarts")
+        raise UsageError(
+            f"chains, burn and thin are for samplers, and {spec.system} is not one: use restarts"
+        )
     if sampler and spec.restarts > 1:
         raise UsageError(f"restarts are for fits that look for an optimum: for {spec.system} use chains")
     if sampler and spec.burned + spec.thin > spec.steps:

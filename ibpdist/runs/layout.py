@@ -31,7 +31,7 @@ _OLD_STATE = "state"
 
 
 def internals(params: Any, described: dict[str, Any]) -> xr.Dataset:
-    """What the package needs to go on from a result, and readers do not: hidden arrays and the parameters."""
+    """Arrays that the package needs to continue from a result and readers do not need."""
     content = np.frombuffer(records.to_bytes({"params": params}), np.uint8)
     held = {name: described[name] for name in HIDDEN if name in described}
     return xr.Dataset({**held, "state": ("byte", content)})
@@ -40,17 +40,17 @@ def internals(params: Any, described: dict[str, Any]) -> xr.Dataset:
 def state_of(result: xr.DataTree) -> Any:
     """The parameters as the algorithm keeps them."""
     if INTERNALS not in result.children or "state" not in result[INTERNALS]:
-        raise StorageError("the result holds no parameters to go on from")
+        raise StorageError("the result holds no parameters to continue from")
     content = np.asarray(result[INTERNALS].variables["state"].values, np.uint8).tobytes()
     return records.from_bytes(content, "params", Path("internals/state"))
 
 
 def on_disk(result: xr.DataTree) -> xr.DataTree:
     """A tree with the variables of each folded group in one array."""
-    made = result.copy()
+    folded = result.copy()
     for name in FOLDED & result.children.keys():
-        made[name] = xr.DataTree(_folded(result[name].to_dataset()))
-    return made
+        folded[name] = xr.DataTree(_folded(result[name].to_dataset()))
+    return folded
 
 
 def in_memory(stored: xr.DataTree) -> xr.DataTree:

@@ -1,4 +1,4 @@
-"""From where a run is to its result: the consumer of the loop that logs, saves and finishes."""
+"""The consumer of the loop of a run: it logs, saves and finishes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARE = 30
 
 
 class Work(Protocol):
-    """What is stepped to its end: a fit, or several at once."""
+    """A fit, or several at once, that are stepped to their end."""
 
     @property
     def algorithm(self) -> AnySteps: ...
@@ -41,10 +41,10 @@ class Work(Protocol):
 
 
 class Keep(Protocol):
-    """Keeps something of steps, and has written it before a checkpoint counts."""
+    """Keeps data of steps, and writes them before each checkpoint."""
 
     def begin(self, step: int) -> None:
-        """The run goes on after this step."""
+        """Continue the run after this step."""
         ...
 
     def offer(self, now: AnySnapshot) -> None: ...
@@ -53,7 +53,7 @@ class Keep(Protocol):
 
 
 class KeepNothing:
-    """Parameters and row state are all that is kept."""
+    """Keeps nothing but parameters and row state."""
 
     def begin(self, step: int) -> None:
         """Nothing was kept."""
@@ -179,7 +179,7 @@ class Saver:
 
 
 def _begin(run: RunDirectory) -> tuple[int, Any] | None:
-    """Step and parameters to go on from: the newest whole checkpoint, else those of step 0, else none."""
+    """Step and parameters to resume from: the newest whole checkpoint, else those of step 0, else none."""
     run.history.file(0).parent.mkdir(exist_ok=True)  # a checkpoint has its own copy of what was lost here
     known = run.checkpoints.newest_whole()
     damaged = [step for step in run.checkpoints.steps() if known is None or step > known[0]]
@@ -197,7 +197,7 @@ def _begin(run: RunDirectory) -> tuple[int, Any] | None:
 def _settled(
     run: RunDirectory, rules: list[StopRule], begin: tuple[int, Any] | None, terms: dict[int, Any]
 ) -> tuple[AnySnapshot | None, Stop | None]:
-    """The step to go on from as the loop left it, and whether the run had stopped there."""
+    """The step to resume from as the loop left it, and whether the run had stopped there."""
     if begin is None or begin[0] == 0:
         return None, None
     step, params = begin
@@ -208,7 +208,7 @@ def _settled(
         raise StorageError(f"{run.path / 'events.jsonl'}: {what}; {way}")
     now = Snapshot(step, params, Info.of(terms[step]))
     before = Snapshot(step - 1, None, Info.of(terms[step - 1])) if step > 1 else None
-    return now, next((found for rule in rules if (found := rule(before, now)) is not None), None)
+    return now, next((stop for rule in rules if (stop := rule(before, now)) is not None), None)
 
 
 def _ending(job: Job, facts: dict[str, Any], ended: Ended) -> result.Ending:

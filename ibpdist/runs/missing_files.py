@@ -20,7 +20,7 @@ from ibpdist.storage.events import Event
 
 
 def lost(path: Path) -> Iterator[str]:
-    """A sentence for each; none where the log itself cannot be read, which is told elsewhere."""
+    """A sentence for each missing file; none when the log cannot be read, which `verify_run` reports."""
     log = path / "events.jsonl"
     try:
         read = events.read(log)
@@ -47,7 +47,7 @@ def _restarts(path: Path, read: list[Event]) -> list[Path]:
 
 
 def _checkpoints(path: Path, read: list[Event]) -> list[Path]:
-    """Manifests of the checkpoints that are kept and are not there."""
+    """Missing manifests of the checkpoints that are kept."""
     held = Checkpoints(path)
     there = held.steps()
     return [held.folder(step) / "manifest.json" for step in kept(read, there) if step not in there]
@@ -72,7 +72,7 @@ def _parameters(path: Path, read: list[Event]) -> list[Path]:
 
 
 def _is_finished(path: Path, read: list[Event]) -> bool:
-    """Whether a run has its result, or had it and has not begun anew since."""
+    """Whether a run has its result, or had it and was not restarted since."""
     marks = [event["event"] for event in read if event["event"] in ("begin", "finished")]
     return result.is_complete(path) or marks[-1:] == ["finished"]
 
@@ -82,17 +82,17 @@ def kept(read: list[Event], there: list[int]) -> list[int]:
 
     One that was being saved and is `there` was committed, though the run was killed before it said so.
     """
-    found: set[int] = set()
+    steps: set[int] = set()
     saving = 0
     for event in read:
         if event["event"] == "damaged":
-            found -= set(event["checkpoints"])
+            steps -= set(event["checkpoints"])
         elif event["event"] == "begin":
-            found, saving = {step for step in {*found, event["step"]} if 0 < step <= event["step"]}, 0
+            steps, saving = {step for step in {*steps, event["step"]} if 0 < step <= event["step"]}, 0
         elif event["event"] == "saving":
             saving = event["step"]
-            found.discard(saving)
+            steps.discard(saving)
         elif event["event"] == "checkpoint":
-            found, saving = {*found, saving}, 0
-        found = set(sorted(found)[-KEPT:])
-    return sorted({*found, saving} if saving in there else found)[-KEPT:]
+            steps, saving = {*steps, saving}, 0
+        steps = set(sorted(steps)[-KEPT:])
+    return sorted({*steps, saving} if saving in there else steps)[-KEPT:]

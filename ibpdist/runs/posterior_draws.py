@@ -23,6 +23,7 @@ import zarr
 from ibpdist.base.structs import Array, Named, arrays_of, dims, struct
 from ibpdist.engine._base import Engine
 from ibpdist.inference.stopping import AnySnapshot
+from ibpdist.runs import variables
 from ibpdist.runs.rows import in_memory
 from ibpdist.storage import records
 from ibpdist.storage.codec import zarr_codecs
@@ -34,7 +35,7 @@ ROWS_KEPT = 1 << 28
 BLOCK = 1 << 20
 """Bytes of a chunk of draws, which holds at least one."""
 _NAME = re.compile(r"(\d+)-(\d+)\.rec")
-PLACED = {"mean": ("place", "column"), "prevalence": ("place",), "chance": ("place",), "id": ("place",)}
+PLACED = ("mean", "prevalence", "chance", "id")
 """What is kept of every feature of a draw."""
 
 
@@ -87,18 +88,18 @@ class DrawStore:
                 path.unlink()
 
     def offer(self, now: AnySnapshot) -> None:
-        """Keep the draws of a step, if they are to be kept."""
+        """Keep the draws of a step, if the plan keeps it."""
         if not self.plan.keeps(now.step):
             return
         for chain, (algorithm, view) in enumerate(self.views):
-            made = self._drawn(algorithm, view, now, chain)
-            self._held[f"{now.step}/{chain}"] = made
-            self._bytes += sum(array.nbytes for array in arrays_of(made).values())
+            drawn = self._drawn(algorithm, view, now, chain)
+            self._held[f"{now.step}/{chain}"] = drawn
+            self._bytes += sum(array.nbytes for array in arrays_of(drawn).values())
         if self._bytes > HELD:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the draws in memory."""
         if not self._held:
             return
         steps = [int(name.partition("/")[0]) for name in self._held]
@@ -130,22 +131,22 @@ def read(folder: Path) -> Iterator[tuple[int, int, Drawn]]:
 
 
 def places(folder: Path) -> int:
-    """The most features of any draw."""
+    """The largest number of features of any draw."""
     return max((len(drawn.prevalence) for _, _, drawn in read(folder)), default=0)
 
 
 def write(folder: Path, staged: Path, plan: Plan, chains: int) -> None:
     """The draws as the group `draws` of a Zarr store, one after the other."""
     kept = {step: at for at, step in enumerate(plan.kept())}
-    found = read(folder)
-    first = next(found, None)
+    draws = read(folder)
+    first = next(draws, None)
     if first is None:
         return
     room = places(folder)
     group = zarr.open_group(staged, mode="a").require_group("draws")
     forms = _forms(first[2], chains, len(kept), room)
     blocks = {name: _Blocks(_array(group, name, *form)) for name, form in forms}
-    for step, chain, drawn in chained((first,), found):
+    for step, chain, drawn in chained((first,), draws):
         for name, values in _parts(drawn).items():
             blocks[name].put(chain, kept[step], values)
     for block in blocks.values():
@@ -158,13 +159,13 @@ def remove(folder: Path) -> None:
 
 def _parts(drawn: Drawn) -> Mapping[str, Array]:
     """The arrays of a draw; of rows, features last."""
-    made = {name: np.asarray(getattr(drawn, name)) for name in (*PLACED, "mass", "noise", "scale")}
-    made["noise"], made["scale"] = _flat(made["noise"]), _flat(made["scale"])
-    return made | ({"z": np.asarray(drawn.z)} if drawn.z.shape[0] else {})
+    arrays = {name: np.asarray(getattr(drawn, name)) for name in (*PLACED, "mass", "noise", "scale")}
+    arrays["noise"], arrays["scale"] = _flat(arrays["noise"]), _flat(arrays["scale"])
+    return arrays | ({"z": np.asarray(drawn.z)} if drawn.z.shape[0] else {})
 
 
 def _flat(values: Array) -> Array:
-    """A single variance is a number."""
+    """A single variance as a number."""
     return values.reshape(()) if values.size == 1 else values
 
 
@@ -173,11 +174,10 @@ def _forms(
 ) -> Iterator[tuple[str, tuple[tuple[str, ...], tuple[int, ...], np.dtype[Any]]]]:
     """Name, dims, shape and type of each array for draws such as this one."""
     for name, values in _parts(like).items():
-        own = {**PLACED, "noise": ("column",), "scale": ("place",), "z": ("row", "place")}.get(name, ())
-        named = own[: values.ndim]
+        chain, draw, *named = variables.DRAWS[name].dims_of(2 + values.ndim)
         shape = tuple(room if dim == "place" else size for dim, size in zip(named, values.shape, strict=True))
         kind = np.dtype(np.bool_) if name == "z" else np.dtype(np.float32 if name == "mean" else np.float64)
-        yield name, (("chain", "draw", *named), (chains, draws, *shape), kind)
+        yield name, ((chain, draw, *named), (chains, draws, *shape), kind)
 
 
 @dataclass

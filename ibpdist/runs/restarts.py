@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.catalog.spec import FitSpec
-from ibpdist.runs import result
+from ibpdist.runs import result, variables
 from ibpdist.storage import raw_zarr
 
 
@@ -34,14 +34,13 @@ def best(results: Sequence[xr.DataTree]) -> int:
 
 def table(results: Sequence[xr.DataTree]) -> xr.Dataset:
     """Seed, objective, steps and reason of each start."""
-    columns = {
+    values = {
         "seed": [str(found.attrs["seed"]) for found in results],
         "objective": [float(found.attrs["objective"]) for found in results],
         "steps": [int(found.attrs["steps"]) for found in results],
         "stop": [str(found.attrs["stop"]) for found in results],
     }
-    coords = {"restart": np.arange(len(results))}
-    return xr.Dataset({name: ("restart", np.array(values)) for name, values in columns.items()}, coords)
+    return xr.Dataset(variables.RESTARTS.named(values), {"restart": np.arange(len(results))})
 
 
 def chosen(results: Sequence[xr.DataTree]) -> xr.DataTree:
@@ -49,7 +48,7 @@ def chosen(results: Sequence[xr.DataTree]) -> xr.DataTree:
     at = best(results)
     if len(results) > 1:
         results[at]["restarts"] = xr.DataTree(table(results).assign_attrs(chosen=at))
-    return results[at]
+    return variables.labelled(results[at])
 
 
 def folder(run: Path, restart: int) -> Path:

@@ -1,13 +1,8 @@
 """Results as xarray trees, in memory and on disk.
 
-    /params    what the fit found: mean (feature, column), prevalence (feature), noise, ...
-    /rows      who has which feature, dims (row, feature); read when it is asked for
-    /trace     terms of the bound by name (step)
-    /diagnosis what to think of the features: what they explain, which are barely used or look like one
-    /heldout   scores that `evaluate` has put into the run, dims (evaluation, estimate)
-    /transform `center` and `scale` (column) where the data were ingested with them: the fit sees
-               (x - center) / scale, or (log(1 + x) - center) / scale, and /params has its units
-    /internals what the package needs to go on from a result: the parameters as the algorithm keeps them
+`variables.py` lists the groups and their variables. /rows is read when it is used; /params is in the units
+of the data as the fit sees them, (x - center) / scale or (log(1 + x) - center) / scale where /transform has
+`center` and `scale`.
 
 Attributes of the tree: spec, seed, versions, chunk sizes, BLAS, fingerprint, why it stopped, and the
 names of the moves whose numbers, counted from 1, are in the trace.
@@ -35,7 +30,7 @@ from ibpdist.inference._base import AnyParallel, Named
 from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.stopping import AnySnapshot, Stop
 from ibpdist.predict import units
-from ibpdist.runs import layout, scores
+from ibpdist.runs import layout, scores, variables
 from ibpdist.runs.diagnosis import Moments, diagnose
 from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
 from ibpdist.storage import raw_zarr, records, sealed
@@ -66,12 +61,12 @@ class Ending:
 
 def tree(algorithm: AnyParallel, engine: Engine, source: Source, ending: Ending) -> xr.DataTree:
     """The result in memory."""
-    made = _without_rows(algorithm, source, ending)
-    rows, seen = in_memory(engine, ending.step)
-    made["rows"] = xr.DataTree(xr.Dataset(rows, _along("row", row_labels(source))))
-    for name, node in _diagnosis(algorithm, ending, seen).items():
-        made[name] = node
-    return made
+    result = _without_rows(algorithm, source, ending)
+    rows, row_moments = in_memory(engine, ending.step)
+    result["rows"] = xr.DataTree(xr.Dataset(rows, _along("row", row_labels(source))))
+    for name, node in _diagnosis(algorithm, ending, row_moments).items():
+        result[name] = node
+    return variables.labelled(result)
 
 
 def write(run: Path, algorithm: AnyParallel, engine: Engine, source: Source, ending: Ending) -> None:
@@ -87,32 +82,32 @@ def stage(
     ending: Ending,
     more: Mapping[str, xr.Dataset] | None = None,
 ) -> Path:
-    """A result under another name, with the groups of `more` besides or instead of its own."""
+    """Write a result under another name, with the groups of `more` added or in place of its own."""
     staged = run / "result.zarr.partial"
     shutil.rmtree(staged, ignore_errors=True)
-    made = _without_rows(algorithm, source, ending)
-    made["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
+    result = _without_rows(algorithm, source, ending)
+    result["rows"] = xr.DataTree(xr.Dataset(coords=_along("row", row_labels(source))))
     for name, group in (more or {}).items():
-        made[name] = xr.DataTree(group)
-    made = layout.on_disk(made)
-    made.attrs["format"] = layout.FORMAT
-    store(made, staged)
+        result[name] = xr.DataTree(group)
+    result = layout.on_disk(result)
+    result.attrs["format"] = layout.FORMAT
+    store(result, staged)
     lay_out(engine, source, ending.step, staged)
-    seen = reduced(engine.each(WRITE, ending.step, str(staged)))
-    for name, node in _diagnosis(algorithm, ending, seen).items():
+    row_moments = reduced(engine.each(WRITE, ending.step, str(staged)))
+    for name, node in _diagnosis(algorithm, ending, row_moments).items():
         raw_zarr.write(staged / name, node.to_dataset())
     return staged
 
 
-def store(made: xr.DataTree, path: Path) -> None:
+def store(result: xr.DataTree, path: Path) -> None:
     """Write a tree: every chunk with a check sum."""
-    for node in made.subtree:
+    for node in result.subtree:
         raw_zarr.write(path / node.path[1:], node.to_dataset(inherit=False), exist_ok=True)
 
 
-def load(made: xr.DataTree) -> xr.DataTree:
+def load(result: xr.DataTree) -> xr.DataTree:
     """A tree with all of its arrays in memory."""
-    loaded: xr.DataTree = xr.map_over_datasets(xr.Dataset.load, made)
+    loaded: xr.DataTree = xr.map_over_datasets(xr.Dataset.load, result)
     return loaded
 
 
@@ -145,15 +140,15 @@ def open_result(run: str | Path) -> xr.DataTree:
     try:
         place: Any = _checked(store)
         stored = xr.open_datatree(place, engine="zarr", chunks={}, consolidated=False)
-        found = layout.in_memory(stored)
+        result = layout.in_memory(stored)
     except StorageError as error:
         raise error if str(store) in str(error) else StorageError(f"{store}: {error}") from error
     except (OSError, ValueError, KeyError) as error:
         raise StorageError(f"{store}: cannot be read: {error}; check it with verify") from error
     heldout = scores.read(path)
     if heldout is not None:
-        found["heldout"] = xr.DataTree(heldout)
-    return found
+        result["heldout"] = xr.DataTree(heldout)
+    return variables.labelled(result)
 
 
 def _without_rows(algorithm: AnyParallel, source: Source, ending: Ending) -> xr.DataTree:
@@ -167,9 +162,9 @@ def _without_rows(algorithm: AnyParallel, source: Source, ending: Ending) -> xr.
         layout.INTERNALS: layout.internals(algorithm.handover_params(params), described),
         **units.described(done, labels),
     }
-    made = xr.DataTree(children={name: xr.DataTree(group) for name, group in groups.items()})
+    result = xr.DataTree(children={name: xr.DataTree(group) for name, group in groups.items()})
     objective = ending.last.info.objective
-    made.attrs = {
+    result.attrs = {
         **ending.attributes,
         "steps": ending.last.step,
         "objective": objective,
@@ -178,14 +173,14 @@ def _without_rows(algorithm: AnyParallel, source: Source, ending: Ending) -> xr.
         **units.attributes(source),
         "moves": algorithm.agenda.names if isinstance(algorithm, Search) else [],
     }
-    return made
+    return result
 
 
-def _diagnosis(algorithm: AnyParallel, ending: Ending, seen: Moments) -> dict[str, xr.DataTree]:
+def _diagnosis(algorithm: AnyParallel, ending: Ending, row_moments: Moments) -> dict[str, xr.DataTree]:
     """The group of this name, unless the model has no dictionary."""
     described = algorithm.describe(ending.last.params)
-    found = diagnose(described, seen, int(ending.attributes["truncation"]))
-    return {} if found is None else {"diagnosis": xr.DataTree(found)}
+    diagnosis = diagnose(described, row_moments, int(ending.attributes["truncation"]))
+    return {} if diagnosis is None else {"diagnosis": xr.DataTree(diagnosis)}
 
 
 def _store_of(path: Path) -> Path:
@@ -196,7 +191,7 @@ def _store_of(path: Path) -> Path:
     if all((path / group / "zarr.json").is_file() for group in ("params", "rows")):
         return path
     if (path / "run.json").is_file():
-        raise StorageError(f"{path}: is not finished; go on with resume")
+        raise StorageError(f"{path}: is not finished; continue it with resume")
     what = (
         "result.zarr is missing" if path.is_dir() else "it is a file" if path.exists() else "nothing is there"
     )
@@ -204,7 +199,7 @@ def _store_of(path: Path) -> Path:
 
 
 def _checked(store: Path) -> CheckedStore | Path:
-    """What Zarr reads a result from; one that was copied out of its run has no list of hashes."""
+    """The store that Zarr reads a result from; a result copied out of its run has no list of hashes."""
     listing = store.with_name("result.json")
     if store.name != "result.zarr" or not (listing.exists() or store.with_name("run.json").exists()):
         return store
@@ -213,11 +208,11 @@ def _checked(store: Path) -> CheckedStore | Path:
     return CheckedStore(store, expected)
 
 
-def trace(found: Trace) -> xr.Dataset:
+def trace(terms_by_step: Trace) -> xr.Dataset:
     """Terms by name along the steps; NaN where a step has no such term."""
-    steps = sorted(found)
-    terms = dict.fromkeys(name for step in steps for name in found[step])
-    values = {name: ("step", np.array([found[s].get(name, np.nan) for s in steps])) for name in terms}
+    steps = sorted(terms_by_step)
+    terms = dict.fromkeys(name for step in steps for name in terms_by_step[step])
+    values = {name: ("step", np.array([terms_by_step[s].get(name, np.nan) for s in steps])) for name in terms}
     return xr.Dataset(values, {"step": steps})
 
 

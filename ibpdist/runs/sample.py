@@ -22,7 +22,7 @@ from ibpdist.engine._base import Engine
 from ibpdist.inference._base import AnyParallel, Info
 from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import Snapshot, Stop
-from ibpdist.runs import posterior_draws, result
+from ibpdist.runs import posterior_draws, result, variables
 from ibpdist.runs.diagnostics import diagnostics
 from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import SamplerJob
@@ -76,7 +76,7 @@ def _write(
     ended: Ended,
 ) -> None:
     chains, member = job.spec.chains, ended.last.params.members[0]
-    terms = [{step: terms_of(c, found) for step, found in ended.terms.items()} for c in range(chains)]
+    terms = [{step: terms_of(c, levels) for step, levels in ended.terms.items()} for c in range(chains)]
     last = Snapshot(ended.last.step, member.params, Info.of(terms[0][ended.last.step]))
     posterior = _posterior(run, plan, terms)
     run.events.add("ended", **_numbers(run.path, posterior, ended, member.stop))
@@ -89,7 +89,7 @@ def _write(
 
 
 def _numbers(path: Path, posterior: xr.Dataset, ended: Ended, stop: Stop) -> dict[str, Any]:
-    """What a campaign tells: mean log joint density of the draws, their most frequent number of features."""
+    """Numbers for a campaign: mean log joint density of the draws, their most frequent number of features."""
     spent = sum(event["seconds"] for event in events.read(path / "events.jsonl") if event["event"] == "step")
     number = np.bincount(posterior["features"].values.astype(int).ravel())
     return {
@@ -115,19 +115,19 @@ def _posterior(run: RunDirectory, plan: Plan, terms: list[dict[int, dict[str, fl
         for name, value in _scalars(drawn).items():
             held.setdefault(name, np.full((len(terms), len(kept)), np.nan))[chain, place[step]] = value
     coords = {"chain": np.arange(len(terms)), "draw": np.arange(len(kept)), "step": ("draw", kept)}
-    return xr.Dataset({name: (("chain", "draw"), values) for name, values in held.items()}, coords)
+    return xr.Dataset(variables.POSTERIOR.named(held), coords)
 
 
 def _scalars(drawn: Drawn) -> dict[str, float]:
     """Mass and variances; of those that differ by column the mean of their logarithms."""
-    made = {"mass": float(drawn.mass)}
+    scalars = {"mass": float(drawn.mass)}
     for name in ("noise", "scale"):
         values = np.asarray(getattr(drawn, name), dtype=float)
         if values.size == 1:
-            made[name] = float(values.item())
+            scalars[name] = float(values.item())
         elif values.size:
-            made[f"log_{name}"] = float(np.log(values).mean())
-    return made
+            scalars[f"log_{name}"] = float(np.log(values).mean())
+    return scalars
 
 
 def _traces(terms: Sequence[Mapping[int, Mapping[str, float]]]) -> xr.Dataset:

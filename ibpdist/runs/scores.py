@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.base.errors import OutputInUse, StorageError
+from ibpdist.runs import variables
 from ibpdist.runs.directory import is_run
 from ibpdist.storage import records, sealed
 from ibpdist.storage.lock import Lock
@@ -25,7 +26,7 @@ Entry = dict[str, Any]
 
 
 class NotKept(UserWarning):
-    """A score was made, and its run could not be written."""
+    """A score was made, but could not be written to its run."""
 
     def __init__(self, error: OutputInUse | StorageError) -> None:
         super().__init__(f"the score is not kept in the run: {error}")
@@ -34,7 +35,7 @@ class NotKept(UserWarning):
 
 @contextmanager
 def required() -> Iterator[None]:
-    """A score that is not kept is an error here. For one thread: filters of warnings are of the process."""
+    """Raise when a score is not kept. For one thread: filters of warnings are of the process."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", NotKept)
         try:
@@ -44,7 +45,7 @@ def required() -> Iterator[None]:
 
 
 def keep(run: str | Path, scored: xr.Dataset, data: str, fingerprint: str) -> None:
-    """Put a score into its run; a run that cannot be written gives a warning, the score is there anyway."""
+    """Add a score to its run; warn when the run cannot be written."""
     path = _home(Path(run))
     if not is_run(path):  # a result that was copied to another place
         return
@@ -60,17 +61,16 @@ def read(run: Path) -> xr.Dataset | None:
     entries = _entries(_home(run))
     if not entries:
         return None
-    held: dict[str, Any] = {
-        name: (("evaluation", "estimate"), np.array([list(entry[name].values()) for entry in entries]))
-        for name in ("score", "error")
+    values: dict[str, Any] = {
+        name: [list(entry[name].values()) for entry in entries] for name in ("score", "error")
     }
-    apart = [list(entry.get("disagree", dict.fromkeys(entry["score"], 0)).values()) for entry in entries]
-    held["disagree"] = (("evaluation", "estimate"), np.array(apart))
-    for name in (*_WORDS, *_COUNTS):
-        held[name] = ("evaluation", np.array([entry[name] for entry in entries]))
-    made = xr.Dataset(held, {"estimate": list(entries[0]["score"])})
-    made.score.attrs["units"] = "nats per hidden cell"
-    return made
+    values["disagree"] = [
+        list(entry.get("disagree", dict.fromkeys(entry["score"], 0)).values()) for entry in entries
+    ]
+    values |= {name: [entry[name] for entry in entries] for name in (*_WORDS, *_COUNTS)}
+    scores = xr.Dataset(variables.HELDOUT.named(values), {"estimate": list(entries[0]["score"])})
+    scores.score.attrs["units"] = variables.PER_CELL
+    return scores
 
 
 def mend(run: Path) -> None:
@@ -82,24 +82,24 @@ def mend(run: Path) -> None:
             (run / NAME).unlink(missing_ok=True)
 
 
-def own(found: xr.Dataset | None, data: str) -> int | None:
-    """Which evaluation is that of what was held out from the fit: of hidden cells as its protocol says, of
+def own(scores: xr.Dataset | None, data: str) -> int | None:
+    """The evaluation of what was held out from the fit: of hidden cells as its protocol says, of
     held-out rows the first on `data`, those of the fit. None without any."""
-    if found is None:
+    if scores is None:
         return None
-    words, of = found["protocol"].values, found["data"].values
+    words, of = scores["protocol"].values, scores["data"].values
     hidden = [at for at, one in enumerate(words) if str(one).startswith(HELD)]
     return next(iter(hidden or np.flatnonzero(of == data).tolist()), None)
 
 
 def _entries(path: Path) -> list[Entry]:
-    """What a run keeps; a StorageError says how to go on when that is damaged."""
+    """The scores of a run; StorageError with the way out when they are damaged."""
     file = path / NAME
     try:
-        found: list[Entry] = sealed.read(file) if file.exists() else []
+        entries: list[Entry] = sealed.read(file) if file.exists() else []
     except StorageError as error:
         raise StorageError(f"{error}; remove it, and evaluate or sweep makes scores again") from error
-    return found
+    return entries
 
 
 def _home(run: Path) -> Path:
@@ -125,5 +125,5 @@ def _entry(scored: xr.Dataset, data: str, fingerprint: str) -> Entry:
         for name in ("score", "error", "disagree")
     }
     counts = {"cells": int(scored.cells.sum()), "rows": int((scored.cells > 0).sum())}
-    said = {name: scored.attrs[name] for name in ("protocol", "method")}
-    return {"data": data, "fingerprint": fingerprint, **said, **numbers, **counts}
+    words = {name: scored.attrs[name] for name in ("protocol", "method")}
+    return {"data": data, "fingerprint": fingerprint, **words, **numbers, **counts}

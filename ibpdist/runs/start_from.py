@@ -2,7 +2,7 @@
 
 A fit needs the same model: prior, weights, observation. A sampler of all rows at once takes the features of
 any fit of the same weights and observation, since it needs no prior but its own. A sampler that takes the
-rows in turn has no features but those of its rows, and begins by itself.
+rows in turn has no features but those of its rows, and takes no start.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OPTION = "--from (in Python: start)"
 
 
 def parameters(start: str | Path | xr.DataTree, job: Job) -> AnyModelParams:
-    """Parameters of a result to begin a job with; refused when it cannot begin so."""
+    """Parameters of a result to start a job from; UsageError when the job cannot start from them."""
     found = _opened(start)
     given = "the result" if isinstance(start, xr.DataTree) else str(start)
     theirs, ours = systems.find(found.attrs["system"]), systems.find(job.spec.system)
@@ -54,7 +54,7 @@ def centred_alike(start: str | Path | xr.DataTree, job: Job) -> Job:
 
 
 def can_begin(ours: System, theirs: System) -> bool:
-    """Whether a system can begin with the features of another."""
+    """Whether a system can start from the features of another."""
     same = (ours.weights, ours.observation) == (theirs.weights, theirs.observation)
     return same and not ours.in_turn and (_takes_any_prior(ours) or ours.prior == theirs.prior)
 
@@ -73,7 +73,7 @@ def _refuse_model(theirs: System, ours: System, given: str) -> None:
         return
     able = ", ".join(one.name for one in SYSTEMS.values() if can_begin(one, theirs))
     if ours.in_turn:
-        why = f"{ours.name} takes the rows in turn and begins by itself: leave out {OPTION}, or use {able}"
+        why = f"{ours.name} takes rows in turn and cannot start from a fit: leave out {OPTION}, or use {able}"
     elif (ours.weights, ours.observation) != (theirs.weights, theirs.observation):
         why = f"the features of {theirs.name} {_kind(theirs)}, those of {ours.name} {_kind(ours)}: use {able}"
     else:
@@ -86,7 +86,7 @@ def _kind(system: System) -> str:
 
 
 def _refuse_size(ours: System, given: str, sizes: tuple[int, int], most: int) -> None:
-    """More features than K; and the finite prior of a fit counts on K itself."""
+    """Refuse more features than K, and another K than that of the finite prior of a fit."""
     features, level = sizes
     if ours.prior_type.uses_truncation and not ours.sampler and level != most:
         raise UsageError(

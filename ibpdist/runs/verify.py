@@ -1,4 +1,4 @@
-"""Everything wrong with a run, without starting anything: a list of sentences."""
+"""The problems of a run, one sentence each."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _readable(path: Path) -> Iterator[str]:
 
 
 def unread(read: Callable[[Path], object], path: Path) -> Iterator[str]:
-    """What stands in the way of reading something."""
+    """The error of reading a file, if there is one."""
     try:
         read(path)
     except StorageError as error:
@@ -52,7 +52,7 @@ def unread(read: Callable[[Path], object], path: Path) -> Iterator[str]:
 
 
 def _log(path: Path) -> Iterator[str]:
-    """The log is whole, and every step follows the one before or the one that a resume began at."""
+    """Gaps of the log: every step follows the one before, or the one at which a resume began."""
     log = path / "events.jsonl"
     try:
         read = events.read(log)
@@ -108,18 +108,18 @@ def _result(path: Path) -> Iterator[str]:
 
 
 def unlike(store: Path, listing: Path) -> Iterator[str]:
-    """Files that are not those of which a list has the hashes."""
+    """Files that differ from a list of hashes."""
     try:
         expected = sealed.read(listing)
     except StorageError as error:
         yield f"{error}; so the {store.stem} cannot be checked"
         return
-    found = result.hashes(store)
-    yield from (f"{store / name}: is missing" for name in sorted(expected.keys() - found.keys()))
+    hashes = result.hashes(store)
+    yield from (f"{store / name}: is missing" for name in sorted(expected.keys() - hashes.keys()))
     yield from (
         f"{store / name}: does not belong to the {store.stem}"
-        for name in sorted(found.keys() - expected.keys())
+        for name in sorted(hashes.keys() - expected.keys())
     )
-    for name in sorted(expected.keys() & found.keys()):
-        if expected[name] != found[name]:
+    for name in sorted(expected.keys() & hashes.keys()):
+        if expected[name] != hashes[name]:
             yield f"{store / name}: damaged: it does not match its hash"

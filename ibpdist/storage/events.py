@@ -69,8 +69,8 @@ def read(path: Path) -> list[Event]:
 
 def trace(events: list[Event], last: int) -> dict[int, dict[str, float]]:
     """Terms by step up to `last`; a step made again after a resume counts once."""
-    found = {e["step"]: e["terms"] for e in events if e["event"] == "step" and e["step"] <= last}
-    return dict(sorted(found.items()))
+    terms = {e["step"]: e["terms"] for e in events if e["event"] == "step" and e["step"] <= last}
+    return dict(sorted(terms.items()))
 
 
 def _lines(path: Path) -> Iterator[Event]:

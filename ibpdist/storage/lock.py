@@ -33,7 +33,7 @@ class Lock:
             raise storage_error(path, error) from error
 
     def release(self) -> None:
-        """Remove the file while it is still held, so that nobody locks a file without a name."""
+        """Remove the file while it is still locked, so that no process locks a file without a name."""
         if self._handle < 0:
             return
         handle, self._handle = self._handle, -1

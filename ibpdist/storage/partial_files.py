@@ -10,15 +10,15 @@ _PLACES = ("*.partial", "*/*.partial", "*/*/*.partial")
 
 
 def litter(path: Path) -> list[Path]:
-    """All that is half written in a run or a campaign; nobody will finish it when nobody is at work there."""
-    return [found for place in _PLACES for found in path.glob(place)]
+    """Partially written files of a run or a campaign; remains of a killed process when the lock is free."""
+    return [file for place in _PLACES for file in path.glob(place)]
 
 
 def clean(path: Path) -> None:
     """Remove what a signal, an error or a killed process left half written."""
-    for found in litter(path):
-        if found.is_dir():
-            shutil.rmtree(found, ignore_errors=True)
+    for file in litter(path):
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)
         else:
             with suppress(OSError):
-                found.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)

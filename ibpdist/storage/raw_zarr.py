@@ -49,13 +49,17 @@ def declare(
 ) -> None:
     """An array without its chunks, which are NaN, zero or empty until they come."""
     folder.mkdir(parents=True)
-    told = json.dumps(dict(attributes or {}), default=_plain)
-    _write_text(folder, _declaration(tuple(shape), tuple(chunk), dtype, tuple(map(str, dims)), told))
+    content = json.dumps(dict(attributes or {}), default=_plain)
+    _write_text(folder, _declaration(tuple(shape), tuple(chunk), dtype, tuple(map(str, dims)), content))
 
 
 @lru_cache(maxsize=1000)
 def _declaration(
-    shape: tuple[int, ...], chunk: tuple[int, ...], dtype: np.dtype[Any], dims: tuple[str, ...], told: str
+    shape: tuple[int, ...],
+    chunk: tuple[int, ...],
+    dtype: np.dtype[Any],
+    dims: tuple[str, ...],
+    attributes: str,
 ) -> str:
     """Many arrays of a result, and those of the results of a campaign, have the same declaration."""
     text = dtype.kind in _TEXT
@@ -66,7 +70,7 @@ def _declaration(
         "chunk_key_encoding": {"name": "default", "configuration": {"separator": "."}},
         "fill_value": {"f": "NaN", "b": False}.get(dtype.kind, "" if text else 0),
         "codecs": _text_codecs() if text else _number_codecs(dtype),
-        "attributes": json.loads(told),
+        "attributes": json.loads(attributes),
         **({"dimension_names": dims} if dims else {}),
         "zarr_format": 3,
         "node_type": "array",

@@ -8,7 +8,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.words import counted, size
 from ibpdist.data.arrays import as_source
 from ibpdist.engine.memory import plan
-from ibpdist.engine.place import place_for
+from ibpdist.engine.place import Place
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_limit_below_a_megabyte_is_not_zero():
 @pytest.mark.parametrize("memory", [0, -1])
 def test_no_memory_is_no_limit_to_work_with(memory):
     with pytest.raises(UsageError, match=f"memory is {memory}: expected 1 byte or more"):
-        place_for(as_source(np.zeros((3, 2))), True, memory=memory)
+        Place(memory=memory)
 
 
 def test_the_help_of_fit_lists_every_parameter():

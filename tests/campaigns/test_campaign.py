@@ -60,7 +60,10 @@ def test_any_fit_by_its_labels(campaign):
             r"6 fits have the labels K = 4; give also mass, restart",
         ),
         ({"truncation": 9, "mass": 2, "restart": 0}, "0 fits have the labels K = 9, mass 2, restart 0"),
-        ({"noise": 1}, "noise is no dim of this campaign; expected one of system, truncation, mass, restart"),
+        (
+            {"noise": 1},
+            "noise is not a dim of this campaign; expected one of system, truncation, mass, restart",
+        ),
         ({}, "12 fits have the labels none; give also truncation, mass, restart"),
     ],
 )
@@ -164,7 +167,7 @@ def test_last_draws_of_samplers_are_not_compared(tmp_path):
     keys = {"data": str(store), "system": "lg-gibbs-infinite", "truncation": 3, "restarts": 2, "steps": 8}
     found = ibp.sweep(keys, tmp_path / "run")
     for call in (found.stability, found.aligned):
-        with pytest.raises(UsageError, match="lg-gibbs-infinite: of a sampler one draw is no answer"):
+        with pytest.raises(UsageError, match="lg-gibbs-infinite: one draw of a sampler is not an answer"):
             call()
 
 

@@ -280,7 +280,7 @@ def test_a_grid_is_written_after_what_is_sealed(tmp_path, monkeypatch):
     assert sealed_grid(run) == old.spec
     made = begun(run, truncation=[3, 4, 5])
     assert sealed_grid(run) == made.spec
-    assert made.is_told(run)
+    assert made.matches_grid(run)
 
 
 def test_a_failure_that_cannot_be_read(tmp_path):

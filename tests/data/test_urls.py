@@ -65,6 +65,7 @@ def test_a_path_is_none(path):
         lambda a, url: ibp.fit(np.eye(4), run=url, **FIT),
         lambda a, url: ibp.fit(a / "a.zarr", start=url, **FIT),
         lambda a, url: ibp.resume(url),
+        lambda a, url: ibp.verify(url),
         lambda a, url: ibp.open_dataset(url),
         lambda a, url: ibp.append(url, np.eye(4)),
         lambda a, url: ibp.ingest(a / "x.npy", url),

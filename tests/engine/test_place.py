@@ -5,7 +5,7 @@ import pytest
 
 from ibpdist.base.errors import UsageError
 from ibpdist.engine import place
-from ibpdist.engine.place import Place, place_for, refuse_open
+from ibpdist.engine.place import Place, refuse_open
 from tests.support.sizes import Sizes
 
 SMALL, LARGE = Sizes(1000, 10, 100), Sizes(1 << 20, 32, 1 << 16)
@@ -17,27 +17,29 @@ def _four_cores(monkeypatch):
 
 
 def test_small_data_stay_here():
-    assert place_for(SMALL, kept=True) == Place()
-    assert not place_for(SMALL, kept=True).distributed
+    assert Place().for_data(SMALL, kept=True) == Place()
+    assert not Place().for_data(SMALL, kept=True).distributed
 
 
 def test_large_data_get_a_process_a_core():
     assert LARGE.rows * LARGE.columns * np.dtype(np.float32).itemsize >= 64 << 20
-    assert place_for(LARGE, kept=True).workers == 4
+    assert Place().for_data(LARGE, kept=True) == Place(workers=4)
 
 
 def test_without_a_run_nothing_is_started():
-    assert place_for(LARGE, kept=False) == Place()
-    assert place_for(LARGE, kept=False, workers=2).workers == 2
+    assert Place().for_data(LARGE, kept=False) == Place()
+    assert Place(workers=2).for_data(LARGE, kept=False).workers == 2
 
 
 def test_serial_wins_over_size():
-    assert place_for(LARGE, kept=True, serial=True) == Place()
+    chosen = Place(serial=True).for_data(LARGE, kept=True)
+    assert not chosen.distributed
+    assert chosen.processes == 1
 
 
 def test_one_core_needs_no_process(monkeypatch):
     monkeypatch.setattr(place.os, "cpu_count", lambda: 1)
-    assert place_for(LARGE, kept=True) == Place()
+    assert Place().for_data(LARGE, kept=True) == Place()
 
 
 @pytest.mark.parametrize(
@@ -45,13 +47,13 @@ def test_one_core_needs_no_process(monkeypatch):
 )
 def test_two_places_are_refused(both):
     with pytest.raises(UsageError, match="exclude each other"):
-        place_for(SMALL, True, **both)
+        Place(**both)
 
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_no_workers_are_refused(workers):
     with pytest.raises(UsageError, match=f"workers is {workers}: expected 1 or more"):
-        place_for(SMALL, True, workers=workers)
+        Place(workers=workers)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_this_machine_needs_no_certificate(address):
 
 def test_tls_may_be_anywhere():
     refuse_open("tls://cluster.example:8786")
-    assert place_for(SMALL, True, scheduler="tls://10.0.0.1:8786").scheduler == "tls://10.0.0.1:8786"
+    assert Place(scheduler="tls://10.0.0.1:8786").distributed
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_tls_may_be_anywhere():
 )
 def test_other_machines_without_tls_are_refused(address):
     with pytest.raises(UsageError, match="without TLS"):
-        place_for(SMALL, True, scheduler=address)
+        Place(scheduler=address)
 
 
 def test_plan_is_that_of_one_process():
@@ -94,8 +96,18 @@ def test_plan_is_that_of_one_process():
 )
 def test_sizes_are_whole_numbers(given, said):
     with pytest.raises(UsageError, match=said):
-        place_for(SMALL, kept=True, **given)
+        Place(**given)
 
 
 def test_whole_numbers_of_numpy_will_do():
-    assert place_for(SMALL, kept=True, workers=np.int64(2)).workers == 2
+    assert Place(workers=np.int64(2)).processes == 2
+
+
+def test_a_place_chosen_is_kept():
+    for place_ in (Place(workers=3), Place(serial=True), Place(scheduler="tcp://127.0.0.1:1")):
+        assert place_.for_data(LARGE, kept=True) is place_
+
+
+def test_options_are_those_given():
+    assert Place().options() == {}
+    assert Place(workers=2, cache=0).options() == {"workers": 2, "cache": 0}

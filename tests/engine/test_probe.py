@@ -43,7 +43,7 @@ def store(tmp_path_factory):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(clusters, "ANSWER", 0.3)
-    monkeypatch.setattr(clusters, "TOLD", 0.1)
+    monkeypatch.setattr(clusters, "REPORT_AFTER", 0.1)
 
 
 def address_of(listening):
@@ -87,6 +87,7 @@ def test_nothing_is_left_behind(store, tmp_path, silent, kind):
     for command in (
         ["fit", store, tmp_path / "run", *FIT],
         ["sweep", tmp_path / "grid.yaml", tmp_path / "run"],
+        ["demo", tmp_path / "run"],
     ):
         result = CliRunner().invoke(main, [str(word) for word in [*command, "--scheduler", address]])
         assert result.exit_code == ClusterLost.code

@@ -89,7 +89,7 @@ def test_a_key_of_another_certificate(folder):
         configured(
             ca_file=folder / "ca.pem", client_cert=folder / "client.pem", client_key=folder / "worker-key.pem"
         ),
-        pytest.raises(UsageError, match=r"client\.pem and its key are no certificate: "),
+        pytest.raises(UsageError, match=r"client\.pem and its key are not a certificate: "),
     ):
         security(ADDRESS)
 

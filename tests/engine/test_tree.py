@@ -57,7 +57,9 @@ def test_blocks_that_are_not_aligned_are_refused(sizes):
     total, values = TreeSum(), leaves(8)
     for size in sizes[:-1]:
         total.add(values[0], size)
-    with pytest.raises(ValueError, match=f"{sizes[-1]} values after {sum(sizes[:-1])} are no aligned block"):
+    with pytest.raises(
+        ValueError, match=f"{sizes[-1]} values after {sum(sizes[:-1])} are not an aligned block"
+    ):
         total.add(values[1], sizes[-1])
 
 

@@ -127,7 +127,7 @@ def test_what_still_counts_as_running_is_marked_with_its_tasks(client, tmp_path)
     tasks = [SimpleNamespace(id=uuid4(), flow_run_id=one.id) for one in (ours, old, other)]
     asked = client(ours, old, other, tasks=tasks)
     assert mark_crashed(run, ours) == ["old"]
-    message = f"the process was killed; new goes on from {run}"
+    message = f"the process was killed; new continues from {run}"
     assert asked.set == [
         ("task", tasks[1].id, "CRASHED", message, True),
         ("flow", old.id, "CRASHED", message, True),

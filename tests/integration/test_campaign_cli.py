@@ -143,7 +143,7 @@ def test_other_commands_take_the_best_fit(store, file, tmp_path):
     best = ibp.open_campaign(run).best_fit()
     done = run_cli("evaluate", run, store, "-q")
     assert done.exit_code == 0, done.output
-    assert f"{run} is a campaign; this is of its best fit, {run / 'fits' / best.id}" in done.stderr
+    assert f"{run} is a campaign; using its best fit, {run / 'fits' / best.id}" in done.stderr
     assert "held-out score" in done.stdout
     assert "heldout" in ibp.open_campaign(run).best().children
     assert run_cli("transform", run, store, tmp_path / "out.zarr", "-q").exit_code == 0

@@ -253,7 +253,7 @@ def test_a_flow_whose_worker_is_killed_too_is_marked_by_the_next_one(
     name = ended(server, second, "COMPLETED")["name"]
     assert_went_on(run, before, reference)
     marked = ended(server, first, "CRASHED")
-    assert marked["state"]["message"] == f"the process was killed; {name} goes on from {run}"
+    assert marked["state"]["message"] == f"the process was killed; {name} continues from {run}"
     tasks = server.ask("task_runs/filter", {"flow_runs": {"id": {"any_": [first]}}})
     assert {task["state_type"] for task in tasks} == {"CRASHED"}
 

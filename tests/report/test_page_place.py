@@ -36,7 +36,7 @@ def test_a_file_that_is_there_is_kept_unless_asked(made: Path, tmp_path: Path) -
     refused = written(made / "run", "--output", table)
     assert (refused.exit_code, table.read_text()) == (6, "a,b\n1,2\n")
     assert refused.stderr == (
-        f"ibpdist: {table}: exists and is no report: choose another name or pass --overwrite "
+        f"ibpdist: {table}: exists and is not a report: choose another name or pass --overwrite "
         "(in Python: overwrite=True)\n"
     )
     assert written(made / "run", "--output", table, "--overwrite").exit_code == 0

@@ -129,9 +129,9 @@ def test_noise_by_column_is_a_range() -> None:
     [
         ([-3.0, -1.0, -2.0], "3; the best is 1, 2 above the worst"),
         ([-1000.0, -1000.0 + 1e-5], "2; the best is 1, 1e-05 above the worst"),
-        ([-1.0, -1.0], "2; they agree: all have come to the same objective"),
-        ([-61250.0, -61250.0 + 1.45519e-11, -61250.0], "3; they agree: all have come to the same objective"),
-        ([0.0, 0.0], "2; they agree: all have come to the same objective"),
+        ([-1.0, -1.0], "2; all reached the same objective"),
+        ([-61250.0, -61250.0 + 1.45519e-11, -61250.0], "3; all reached the same objective"),
+        ([0.0, 0.0], "2; all reached the same objective"),
         ([-np.inf, -2.0], "2; the best is 1, inf above the worst"),
     ],
 )

@@ -200,7 +200,7 @@ class TestResume:
         from ibpdist.engine import provenance
 
         monkeypatch.setattr(provenance, "versions", lambda: {"numpy": "0.1"})
-        with pytest.warns(UserWarning, match="goes on with other versions than it began with"):
+        with pytest.warns(UserWarning, match="continues with other versions than it began with"):
             ibp.resume(tmp_path / "run")
         assert "moved" in [e["event"] for e in events.read(tmp_path / "run" / "events.jsonl")]
 

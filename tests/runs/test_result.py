@@ -85,14 +85,14 @@ def test_parameters_come_back_bit_for_bit(run):
 
 
 def test_a_tree_without_parameters_is_refused():
-    with pytest.raises(StorageError, match="no parameters to go on from"):
+    with pytest.raises(StorageError, match="no parameters to continue from"):
         state_of(xr.DataTree())
 
 
 def test_unfinished_and_foreign_are_told_apart(run, tmp_path):
     shutil.rmtree(run / "result.zarr")
     assert not is_complete(run)
-    with pytest.raises(StorageError, match="is not finished; go on with resume"):
+    with pytest.raises(StorageError, match="is not finished; continue it with resume"):
         open_result(run)
     (tmp_path / "file").write_text("")
     for name, why in ((".", "result.zarr is missing"), ("file", "it is a file"), ("no", "nothing is there")):

@@ -115,7 +115,7 @@ def test_a_chain_does_not_know_of_others(whole):
         ({"restarts": 2}, "for lg-gibbs-finite use chains"),
         ({"burn": STEPS}, "no draw is left of 24 steps"),
         ({"burn": 0, "start": "fit"}, "burn is 0: with start=fit"),
-        ({"system": "lg-vi-finite"}, "lg-vi-finite is none: use restarts"),
+        ({"system": "lg-vi-finite"}, "lg-vi-finite is not one: use restarts"),
         ({"system": "lg-collapsed-finite", "noise": "column"}, "noise is column"),
         ({"moves": False}, "unknown setting 'moves'"),
     ],

@@ -136,8 +136,12 @@ REFUSED = [
         {},
         "the features of lg-vi-infinite are present or absent, those of fa-vi-infinite have",
     ),
-    ("lg-collapsed-infinite", {}, "lg-collapsed-infinite takes the rows in turn and begins by itself: leave"),
-    ("lg-particle", PARTICLE, "lg-particle takes the rows in turn"),
+    (
+        "lg-collapsed-infinite",
+        {},
+        "lg-collapsed-infinite takes rows in turn and cannot start from a fit: leave",
+    ),
+    ("lg-particle", PARTICLE, "lg-particle takes rows in turn"),
     ("lg-vi-infinite", {"K": 3}, "has 4 features and K is 3: give K of at least 4, or leave out --from"),
     ("lg-gibbs-finite", {"K": 3}, "has 4 features and K is 3: give K of at least 4, or leave out --from"),
 ]

@@ -175,5 +175,5 @@ def _labelled(array: Any, name: str) -> ArrayTable:
 
 def _along(array: Any, dim: str, role: str) -> Coords:
     """One-dimensional coordinates along a dim; the one named like it becomes `role`."""
-    found = {str(key): coord for key, coord in array.coords.items() if coord.dims == (dim,)}
-    return {role if key == str(dim) else key: as_labels(coord.values) for key, coord in found.items()}
+    coords = {str(key): coord for key, coord in array.coords.items() if coord.dims == (dim,)}
+    return {role if key == str(dim) else key: as_labels(coord.values) for key, coord in coords.items()}

@@ -77,11 +77,11 @@ class _Numbers:
 
 def _lost(part: Any, kinds: list[np.dtype[Any]]) -> NDArray[np.bool_]:
     """Which cells (row, column) are integers that no float holds."""
-    found = np.zeros(part.shape, np.bool_)
+    lost = np.zeros(part.shape, np.bool_)
     for at, kind in enumerate(kinds):
         if kind.kind in "iu":
-            found[:, at] = inexact(part.iloc[:, at].to_numpy(dtype=kind, na_value=0))
-    return found
+            lost[:, at] = inexact(part.iloc[:, at].to_numpy(dtype=kind, na_value=0))
+    return lost
 
 
 def _kinds(body: Any, name: str) -> list[np.dtype[Any]]:

@@ -83,11 +83,11 @@ class Lines:
                 try:
                     line.decode("utf-8-sig")
                 except UnicodeDecodeError as error:
-                    found = line[error.start : error.end]
+                    undecoded = line[error.start : error.end]
                     return InputError(
                         f"line {number} is not UTF-8 text: save the file as UTF-8",
                         file=self.name,
-                        value=found.decode("ascii", "backslashreplace"),
+                        value=undecoded.decode("ascii", "backslashreplace"),
                         kind="format",
                     )
         return InputError("is not UTF-8 text: save the file as UTF-8", file=self.name, kind="format")

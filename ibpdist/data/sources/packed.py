@@ -53,10 +53,14 @@ class Packing:
         if self.dtype.kind == "f" and (lost := inexact(given) & ~hidden).any():
             matrix = (len(given), -1)
             refuse_inexact(given.reshape(matrix), lost.reshape(matrix), start=start, file=file)
-        made = given.astype(self.dtype)
+        values = given.astype(self.dtype)
         if self.missing:
-            made[hidden] = np.nan
-        return made * made.dtype.type(self.scale) + made.dtype.type(self.offset) if self._is_scaled else made
+            values[hidden] = np.nan
+        return (
+            values * values.dtype.type(self.scale) + values.dtype.type(self.offset)
+            if self._is_scaled
+            else values
+        )
 
     @property
     def _is_scaled(self) -> bool:

@@ -95,9 +95,9 @@ def _chosen(group: Any, path: Path, key: str | None) -> Any:
         return arrays["x"]
     flat = [name for name, member in arrays.items() if len(member.shape) == 2]
     if len(flat) != 1:
-        found = ", ".join(sorted(flat)) or "none"
+        names = ", ".join(sorted(flat)) or "none"
         raise InputError(
-            f"has no array x and not exactly one of two dimensions ({found}): choose one with --key",
+            f"has no array x and not exactly one of two dimensions ({names}): choose one with --key",
             file=path.name,
             kind="key",
         )
@@ -138,24 +138,24 @@ def _along(group: Any, array: Any, dims: tuple[str, ...], axis: int, role: str) 
     """One-dimensional arrays of the group along the same dim; the one named like it becomes `role`."""
     if group is None or len(dims) != 2:
         return {}
-    found = {}
+    coords = {}
     for name, member in group.members():
         if getattr(member, "shape", None) == (array.shape[axis],) and _dims(member) == (dims[axis],):
             meant = packing_of(member, name).unpack(np.asarray(member[...]), file=name)
-            found[role if name == dims[axis] else name] = as_labels(meant)
-    return found
+            coords[role if name == dims[axis] else name] = as_labels(meant)
+    return coords
 
 
 def _absent(array: Any, path: Path, packing: Packing) -> list[str]:
     """A note when chunks are not on disk; counted by their files, in constant memory."""
     expected = math.prod(-(-size // step) for size, step in zip(array.shape, _grid(array), strict=True))
-    found = sum(
+    absent = sum(
         not name.startswith((".", "zarr.json"))
         for _, _, names in os.walk(path / str(array.path or ""))
         for name in names
     )
-    if found >= expected:
+    if absent >= expected:
         return []
-    stored = f"{path.name}: {expected - found} of {expected} chunks are not on disk"
+    stored = f"{path.name}: {expected - absent} of {expected} chunks are not on disk"
     fill = np.full(1, 0 if array.fill_value is None else array.fill_value, array.dtype)
     return [f"{stored} and are read as {packing.unpack(fill)[0]}, as Zarr defines it"]

@@ -101,10 +101,10 @@ class Frame:
 
     def horizontal(self) -> Iterator[Html]:
         """Lines at round values, and what the axis means."""
-        for tick, said in zip(self.ticks, self.said, strict=True):
+        for tick, text in zip(self.ticks, self.said, strict=True):
             at = self.y(tick)
             yield tag("line", x1=self.left, x2=WIDTH - RIGHT, y1=at, y2=at, class_="grid")
-            yield tag("text", said, x=self.left - 7, y=at + 4, class_="tick end", data_axis=self.chart.up)
+            yield tag("text", text, x=self.left - 7, y=at + 4, class_="tick end", data_axis=self.chart.up)
         turned = f"rotate(-90) translate({-(self.base + TOP) / 2:g} 12)"
         yield tag("text", self.chart.up, transform=turned, class_="axis middle")
 
@@ -129,10 +129,10 @@ class Frame:
         return tag("polyline", points=path, class_=f"curve {kind}", data_variable=points[0][1].variable)
 
     def _mark(self, x: float, y: Number, kind: str, name: str) -> Html:
-        said = f"{name}: " if name else ""
+        prefix = f"{name}: " if name else ""
         return tag(
             "circle",
-            tag("title", f"{said}{self.chart.form.text(y.value)} {self.chart.form.unit}"),
+            tag("title", f"{prefix}{self.chart.form.text(y.value)} {self.chart.form.unit}"),
             cx=self.x(x),
             cy=self.y(y.value),
             r=3.4,
@@ -164,7 +164,7 @@ def ticks(low: float, high: float, about: int = 4, least: float = 0.0) -> list[f
 
 
 def tick_decimals(values: Sequence[float]) -> int:
-    """Decimals that tell neighbours apart; of a single value those that tell what it is."""
+    """Decimals that distinguish neighbouring values, or show a single value."""
     step = values[1] - values[0] if len(values) > 1 else values[0]
     return next((d for d in range(9) if math.isclose(step, round(step, d), rel_tol=1e-3)), 9)
 
@@ -174,12 +174,12 @@ def _tick(text: str, value: float) -> str:
 
 
 def thinned(points: Sequence[Point]) -> Sequence[Point]:
-    """At most about MOST_POINTS of them, the first and the last always."""
+    """About MOST_POINTS of the points, always with the first and the last."""
     every = -(-len(points) // MOST_POINTS)
     return [*points[:-1:every], points[-1]] if every > 1 else points
 
 
 def bar(share: float) -> Html:
-    """A bar from the left, as long as the share of its room; said again by the number beside it."""
+    """A bar from the left whose length is a share of its room; the number stands beside it."""
     long = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
     return tag("i", class_="bar", style=f"--v:{long:.4f}", aria_hidden="true")

@@ -1,4 +1,4 @@
-"""What the page is made of: a result or a campaign, its log, and numbers by the path of their variable."""
+"""The content of the page: a result or a campaign, its log, and numbers by the path of their variable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HERE = ("summary", "stability", "features", "number", "members")
 OF_ONE_DRAW = ("diagnosis", "rows")
 """Nodes of a sampler's result that tell of its last draw alone."""
 
-MADE: Mapping[str, Callable[[Values], float]] = {
+REDUCTIONS: Mapping[str, Callable[[Values], float]] = {
     "sum": lambda values: float(values.sum()),
     "max": lambda values: float(values.max()),
     "min": lambda values: float(values.min()),
@@ -44,7 +44,7 @@ MADE: Mapping[str, Callable[[Values], float]] = {
     "extreme": lambda values: float(np.abs(values).max()),
     "last": lambda values: float(values.ravel()[-1]),
 }
-"""What is made of the numbers of a variable; those that are not finite are left out."""
+"""Reductions of a variable to one number; numbers that are not finite are left out."""
 
 
 class Facts:
@@ -89,7 +89,7 @@ class Facts:
 
     @cached_property
     def members(self) -> Any:
-        """Of a sampler: who has which of `features`, over the draws; None when that was not kept."""
+        """Of a sampler: `features` of each row, over the draws; None when they were not kept."""
         if not self.sampled or "z" not in self.result["draws"]:
             return None
         return posterior.rows(self.result)
@@ -100,12 +100,12 @@ class Facts:
         return systems.of_result(self.attrs).weights_type.has_weights
 
     @property
-    def who(self) -> str:
+    def row_node(self) -> str:
         """The node of z of the rows."""
         return "members" if self.sampled else "rows"
 
     @property
-    def home(self) -> str:
+    def feature_node(self) -> str:
         """The node of `mean` and `prevalence` of the features that are shown."""
         return "features" if self.sampled else "params"
 
@@ -124,22 +124,22 @@ class Facts:
 
     @cached_property
     def seen(self) -> Seen | None:
-        """What the rows say together; None for a result without rows or without a dictionary."""
-        if not self.has(f"{self.who}/z") or not self.has(f"{self.home}/mean"):
+        """The summary of the rows; None for a result without rows or without a dictionary."""
+        if not self.has(f"{self.row_node}/z") or not self.has(f"{self.feature_node}/mean"):
             return None
         if not self.sampled:
             return look(self.result["rows"].to_dataset(), self.values("params/mean"))
-        found = look(self.members, self.values("features/mean"))
-        return dataclasses.replace(found, together=self.values("members/together"))
+        summary = look(self.members, self.values("features/mean"))
+        return dataclasses.replace(summary, together=self.values("members/together"))
 
     @cached_property
     def bests(self) -> list[dict[str, int]]:
-        """Where in the summary the best fit of each hold-out is; one where a single one is used."""
+        """The position in the summary of the best fit of each hold-out."""
         return [] if self.summary is None else ranking.bests(self.summary)
 
     @property
     def best_at(self) -> dict[str, int]:
-        """Where in the summary the fit is that is shown: the best, of several hold-outs that of the first."""
+        """The position in the summary of the fit that is shown: the best one of the first hold-out."""
         return self.bests[0] if self.bests else {}
 
     @cached_property
@@ -149,7 +149,7 @@ class Facts:
 
     @cached_property
     def spec(self) -> FitSpec | None:
-        """What was asked for; None when that cannot be read."""
+        """The spec of the fit; None when it cannot be read."""
         try:
             return spec_of(self.result)
         except UsageError:
@@ -171,30 +171,30 @@ class Facts:
             return False
         return bool((self.values("params/mean_sd") > 0).any())
 
-    def again(self, name: str, k: int, **index: int) -> Number | None:
-        """Of the stability of feature k, which has a place there when it is active in the best fit."""
+    def stability_of(self, name: str, k: int, **index: int) -> Number | None:
+        """A number of the stability of feature k; None unless k is active in the best fit."""
         if not self.has(f"stability/{name}"):
             return None
         places = [int(at) for at in self.stability["feature"].values]
-        return self.one(f"stability/{name}", feature=places.index(k), **index) if k in places else None
+        return self.entry(f"stability/{name}", feature=places.index(k), **index) if k in places else None
 
     def has(self, variable: str) -> bool:
         node, _, name = variable.partition("/")
         held = self._node(node)
         return held is not None and name in held
 
-    def one(self, variable: str, /, **index: int) -> Number:
+    def entry(self, variable: str, /, **index: int) -> Number:
         """An entry of a variable, by positions along its dims."""
         dims, values = self._find(variable)
         value = values[tuple(index[dim] for dim in dims)]
         return Number(variable, float(value), tuple((dim, index[dim]) for dim in dims))
 
-    def made(self, variable: str, of: str, /, **index: int) -> Number:
-        """What is made of a variable along the dims that no position is given for."""
+    def reduced(self, variable: str, of: str, /, **index: int) -> Number:
+        """A reduction of a variable along the dims that no position is given for."""
         dims, values = self._find(variable)
         part = values[tuple(index.get(dim, slice(None)) for dim in dims)].astype(np.float64)
         finite = part[np.isfinite(part)]
-        value = MADE[of](finite) if finite.size else math.nan
+        value = REDUCTIONS[of](finite) if finite.size else math.nan
         return Number(variable, value, tuple((d, index[d]) for d in dims if d in index), of)
 
     def values(self, variable: str) -> Values:
@@ -206,13 +206,13 @@ class Facts:
 
     def record(self, name: str) -> Mapping[str, Any]:
         """A record among the attributes, which hold it as JSON; empty when it is not there."""
-        found = self._json(name)
-        return found if isinstance(found, Mapping) else {}
+        record = self._json(name)
+        return record if isinstance(record, Mapping) else {}
 
     def records(self, name: str) -> list[Mapping[str, Any]]:
-        """The same of several."""
-        found = self._json(name)
-        return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+        """A list of records among the attributes; empty when it is not there."""
+        records = self._json(name)
+        return [one for one in records if isinstance(one, Mapping)] if isinstance(records, list) else []
 
     def _json(self, name: str) -> Any:
         held = self.attrs.get(name)
@@ -245,15 +245,15 @@ def image_of(result: Any) -> tuple[int, int] | None:
     params = result["params"]
     if "mean" not in params:
         return None
-    columns, told = int(params["mean"].sizes["column"]), _told(result.attrs.get("image"))
-    if told is not None and math.prod(told) == columns:
-        return told
+    columns, shape = int(params["mean"].sizes["column"]), _two_numbers(result.attrs.get("image"))
+    if shape is not None and math.prod(shape) == columns:
+        return shape
     side = math.isqrt(columns)
     square = side * side == columns >= LEAST_IMAGE and "column" not in params.coords
     return (side, side) if square else None
 
 
-def _told(image: Any) -> tuple[int, int] | None:
+def _two_numbers(image: Any) -> tuple[int, int] | None:
     """Two numbers, as they are or as JSON."""
     try:
         high, wide = json.loads(image) if isinstance(image, str) else image
@@ -263,7 +263,7 @@ def _told(image: Any) -> tuple[int, int] | None:
 
 
 def checked(result: Any, image: tuple[int, int]) -> tuple[int, int]:
-    """A size that was asked for; refused when rows have another number of columns."""
+    """The size of images; UsageError when rows have another number of columns."""
     columns = int(result.attrs["columns"])
     if math.prod(image) != columns:
         raise UsageError(f"image: {image[0]} x {image[1]} pixels expected, but rows have {columns} columns")

@@ -1,6 +1,6 @@
 """HTML that is escaped unless it was made here.
 
-`tag` makes elements; whatever is no `Html` is text. Joining or formatting an `Html` gives a plain
+`tag` makes elements; everything but `Html` is escaped as text. Joining or formatting an `Html` gives a plain
 `str`, which is escaped when it is used: a mistake shows as visible markup and never runs.
 """
 
@@ -41,7 +41,7 @@ def tag(name: str, /, *children: Child, **attributes: object) -> Html:
 
 
 def join(*children: Child) -> Html:
-    """All of it, one after the other."""
+    """Parts of a page, one after the other."""
     return Html("".join(_flat(children)))
 
 
@@ -66,13 +66,13 @@ def figure(caption: Child, *children: Child, class_: str | None = None) -> Html:
 def table(
     caption: Child, head: Iterable[Child], lines: Iterable[Iterable[Child]], class_: str | None = None
 ) -> Html:
-    """A table whose first cell of each line is its header; it scrolls by itself when it is wide."""
+    """A table whose first cell of each line is its header; a wide one scrolls."""
     top = tag("tr", [tag("th", cell, scope="col") for cell in head])
     body = [_line(list(line)) for line in lines]
-    made = tag(
+    element = tag(
         "table", tag("caption", tag("span", caption)), tag("thead", top), tag("tbody", body), class_=class_
     )
-    return tag("div", made, class_="wide", tabindex="0", role="group")
+    return tag("div", element, class_="wide", tabindex="0", role="group")
 
 
 def _line(cells: list[Child]) -> Html:

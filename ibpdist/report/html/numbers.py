@@ -35,7 +35,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Number:
-    """A value with the path of its variable, positions along its dims, and what was made of it."""
+    """A value with the path of its variable, positions along its dims, and the reduction, if any."""
 
     variable: str
     value: float
@@ -66,17 +66,17 @@ class Number:
 
 
 def fixed(decimals: int, unit: str = "", scale: float = 1.0) -> Form:
-    """With so many digits after the point."""
+    """A format with this number of digits after the point."""
     return Form(lambda value: f"{value:,.{decimals}f}", scale, unit)
 
 
 def significant(digits: int, unit: str = "") -> Form:
-    """With so many digits that count."""
+    """A format with this number of significant digits."""
     return Form(lambda value: _plain(value, digits), 1.0, unit)
 
 
 def duration(seconds: float) -> Form:
-    """In the unit that suits so many seconds."""
+    """A duration in the unit that suits it."""
     for least, scale, unit in ((5400.0, 1 / 3600, "hours"), (90.0, 1 / 60, "minutes"), (0.1, 1.0, "seconds")):
         if seconds >= least:
             return Form(lambda value: _plain(value, 3), scale, unit)

@@ -24,18 +24,18 @@ def style(facts: Facts) -> Html:
     """Rules that hold each picture once, for its portrait and its stamps."""
     if facts.image is None:
         return Html("")
-    mean, most = facts.values(f"{facts.home}/mean"), limit(facts).value
+    mean, most = facts.values(f"{facts.feature_node}/mean"), limit(facts).value
     rules = [f'.f{k}{{background-image:url("{data_uri(mean[k], facts.image, most)}")}}' for k in facts.shown]
     return Html("\n".join(rules))
 
 
 def limit(facts: Facts) -> Number:
-    """The magnitude that takes the strongest colour: the largest among the features that are no constants."""
-    mean = facts.values(f"{facts.home}/mean")
+    """The magnitude that takes the strongest colour: the largest among the features that vary."""
+    mean = facts.values(f"{facts.feature_node}/mean")
     constant = facts.values("diagnosis/constant") if facts.has("diagnosis/constant") else np.zeros(len(mean))
     drawn = [k for k in facts.shown if not constant[k]] or facts.shown
     value = float(np.nanmax(np.abs(mean[drawn]), initial=0.0)) if drawn else 0.0
-    return Number(f"{facts.home}/mean", value, of="extreme of the features that vary")
+    return Number(f"{facts.feature_node}/mean", value, of="extreme of the features that vary")
 
 
 def portrait(facts: Facts, k: int) -> Html:
@@ -44,16 +44,16 @@ def portrait(facts: Facts, k: int) -> Html:
 
 def _picture(facts: Facts, k: int, image: tuple[int, int]) -> Html:
     high, wide = image
-    low, most = (facts.made(f"{facts.home}/mean", of, feature=k) for of in ("min", "max"))
-    said = f"Feature {k} as an image of {high} by {wide}, values from {low.value:.3g} to {most.value:.3g}"
+    low, most = (facts.reduced(f"{facts.feature_node}/mean", of, feature=k) for of in ("min", "max"))
+    words = f"Feature {k} as an image of {high} by {wide}, values from {low.value:.3g} to {most.value:.3g}"
     return tag(
-        "div", class_=f"picture f{k}", role="img", aria_label=said, style=f"aspect-ratio:{wide}/{high}"
+        "div", class_=f"picture f{k}", role="img", aria_label=words, style=f"aspect-ratio:{wide}/{high}"
     )
 
 
 def _columns(facts: Facts, k: int) -> Html:
     """The columns with the largest magnitudes: label, bar, value and standard deviation."""
-    mean = facts.values(f"{facts.home}/mean")[k]
+    mean = facts.values(f"{facts.feature_node}/mean")[k]
     most = float(np.abs(mean).max(initial=0.0)) or 1.0
     top = np.argsort(-np.abs(mean), kind="stable")[:TOP]
     lines = [_column(facts, k, int(d), float(mean[d]) / most) for d in top]
@@ -62,22 +62,24 @@ def _columns(facts: Facts, k: int) -> Html:
 
 def _column(facts: Facts, k: int, d: int, share: float) -> Html:
     labels = facts.columns
-    said = (
+    words = (
         label(labels[d], "column")
         if labels is not None
         else tag("span", f"column {d}", class_="label", data_label="column")
     )
-    number = facts.one(f"{facts.home}/mean", feature=k, column=d).html(VALUE)
+    number = facts.entry(f"{facts.feature_node}/mean", feature=k, column=d).html(VALUE)
     side = "above" if share >= 0 else "below"
     shown = tag("i", class_=f"swing {side}", style=f"--v:{abs(share):.4f}", aria_hidden="true")
-    return tag("li", said, shown, tag("span", number, _width(facts, k, d), class_="value"))
+    return tag("li", words, shown, tag("span", number, _width(facts, k, d), class_="value"))
 
 
 def _width(facts: Facts, k: int, d: int) -> Html | None:
     """How uncertain a value is: its standard deviation, or over draws an interval."""
     if facts.sampled:
-        low, high = (facts.one(f"features/{end}", feature=k, column=d).html(VALUE) for end in ("low", "high"))
+        low, high = (
+            facts.entry(f"features/{end}", feature=k, column=d).html(VALUE) for end in ("low", "high")
+        )
         return join(" (", low, " to ", high, ")")
     if facts.uncertain:
-        return join(" ± ", facts.one("params/mean_sd", feature=k, column=d).html(VALUE))
+        return join(" ± ", facts.entry("params/mean_sd", feature=k, column=d).html(VALUE))
     return None

@@ -34,17 +34,17 @@ def levels(summary: Any) -> Levels:
 
 
 def bests(summary: Any) -> list[At]:
-    """Where the best fit of each hold-out is that has one."""
+    """The position of the best fit of each hold-out that has one."""
     dims, every = [str(dim) for dim in summary["objective"].dims], levels(summary)
-    found = []
+    places = []
     for at in holdouts(summary):
         here = np.full(every.shape, -np.inf)
         place = tuple(at.get(dim, slice(None)) for dim in dims)
         here[place] = np.where(np.isfinite(every[place]), every[place], -np.inf)
         if here.size and here.max() > -np.inf:
             best = np.unravel_index(int(here.argmax()), here.shape)
-            found.append(dict(zip(dims, map(int, best), strict=True)))
-    return found
+            places.append(dict(zip(dims, map(int, best), strict=True)))
+    return places
 
 
 def ranked(summary: Any) -> tuple[list[At], list[At]]:
@@ -68,7 +68,7 @@ def ranked(summary: Any) -> tuple[list[At], list[At]]:
 
 
 def _level(part: Any) -> Levels:
-    """Of fits with one hold-out."""
+    """The level of fits with one hold-out."""
     objective = part["objective"]
     held = part["heldout"].transpose(*objective.dims).values if "heldout" in part else np.array(np.nan)
     if np.isfinite(held).any():

@@ -42,7 +42,7 @@ class Seen:
 
 
 def look(rows: Any, mean: Float) -> Seen:
-    """Of `z` and `w` (row, feature) in an xarray Dataset, and the features (feature, column)."""
+    """Summarise `z` and `w` (row, feature) in an xarray Dataset, given the features (feature, column)."""
     features = len(mean)
     size = (mean**2).sum(axis=1)
     both, alone = np.zeros((features, features)), np.zeros(features)
@@ -80,5 +80,5 @@ def _candidates(k: int, start: int, z: Float, w: Float, explained: Float) -> Ite
 
 
 def _best(candidates: list[tuple[float, Best]]) -> list[tuple[float, Best]]:
-    """The first of equals stays first."""
+    """The best rows; the first of equal ones stays first."""
     return sorted(candidates, key=lambda one: -one[0])[:BEST]

@@ -23,10 +23,10 @@ def heldout(facts: Facts, name: str = "score") -> Number | None:
 
 
 def scored(facts: Facts, at: int, name: str = "score") -> Number:
-    """The same of one evaluation."""
+    """`score` or its `error` of one evaluation."""
     estimates = [str(one) for one in facts.result["heldout"]["estimate"].values]
     full = estimates.index(FULL) if FULL in estimates else 0
-    return facts.one(f"heldout/{name}", evaluation=at, estimate=full)
+    return facts.entry(f"heldout/{name}", evaluation=at, estimate=full)
 
 
 def own(facts: Facts) -> int | None:
@@ -46,8 +46,8 @@ def others(facts: Facts) -> list[int]:
 
 
 def _of_campaign(facts: Facts) -> Number | None:
-    """As the summary of a campaign has it."""
+    """The score in the summary of a campaign."""
     if not facts.scored or not facts.best_at:
         return None
-    score = facts.one("summary/heldout", **facts.best_at)
+    score = facts.entry("summary/heldout", **facts.best_at)
     return score if score.known else None

@@ -1,4 +1,4 @@
-"""What a section of the page is."""
+"""A section of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ibpdist.report.html.markup import Html, tag
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: where it is linked, its heading, and what it makes of the facts.
+    """A part of the page: its name in links, its heading, and the function that makes it from the facts.
 
     `body` gives None when the facts hold nothing to say; then the section is left out.
     """
@@ -21,8 +21,8 @@ class Section:
     body: Callable[[Facts], Html | None]
 
     def html(self, facts: Facts) -> Html | None:
-        made = self.body(facts)
-        if made is None:
+        content = self.body(facts)
+        if content is None:
             return None
         heading = tag("h2", self.title, id=f"{self.name}-title")
-        return tag("section", heading, made, id=self.name, aria_labelledby=f"{self.name}-title")
+        return tag("section", heading, content, id=self.name, aria_labelledby=f"{self.name}-title")

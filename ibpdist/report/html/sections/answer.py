@@ -14,18 +14,18 @@ def headline(facts: Facts) -> Html:
     """4 features explain 86.8 % of the variance; of a sampler, how many the draws have."""
     if facts.sampled:
         return posterior.headline(facts)
-    found = facts.made("params/active", "sum")
-    if not found.value:
-        return join(found.html(COUNT), " features: nothing but noise was found")
-    noun, verb = ("feature", " explains ") if found.value == 1 else ("features", " explain ")
-    start = join(found.html(COUNT), f" {noun}")
+    active = facts.reduced("params/active", "sum")
+    if not active.value:
+        return join(active.html(COUNT), " features: nothing but noise was found")
+    noun, verb = ("feature", " explains ") if active.value == 1 else ("features", " explain ")
+    start = join(active.html(COUNT), f" {noun}")
     if not facts.has("diagnosis/explained_together"):
         return start
-    return join(start, verb, facts.one("diagnosis/explained_together").html(PERCENT), " of the variance")
+    return join(start, verb, facts.entry("diagnosis/explained_together").html(PERCENT), " of the variance")
 
 
 def opening(facts: Facts) -> Html:
-    """What it was found in, and how."""
+    """The data and the system of the fit."""
     rows, columns = facts.attribute("rows"), facts.attribute("columns")
     system = tag("span", facts.attrs["system"], data_variable="attrs/system")
     within = [rows.html(COUNT), " rows of ", columns.html(COUNT), " columns"]
@@ -47,8 +47,8 @@ def _chosen(facts: Facts) -> Child:
     size = facts.summary["objective"].isel({HOLDOUT: at}).size
     fits = Number("summary/objective", float(size), ((HOLDOUT, at),), "size")
     named = label(facts.summary[HOLDOUT].values[at], HOLDOUT)
-    said = " Fits with different hold-outs cannot be compared. Shown is the best of the "
-    return [said, fits.html(COUNT), " fits with hold-out ", named, f", by {by}."]
+    words = " Fits with different hold-outs cannot be compared. Shown is the best of the "
+    return [words, fits.html(COUNT), " fits with hold-out ", named, f", by {by}."]
 
 
 def glance(facts: Facts) -> Html:
@@ -66,7 +66,7 @@ Entry = tuple[str, Number | None, Form]
 
 def _of_fit(facts: Facts) -> list[Entry]:
     return [
-        ("features", facts.made("params/active", "sum"), COUNT),
+        ("features", facts.reduced("params/active", "sum"), COUNT),
         ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
         ("features that most other starts find", stable(facts), COUNT),
         ("objective, nats", facts.attribute("objective"), NATS),
@@ -76,7 +76,7 @@ def _of_fit(facts: Facts) -> list[Entry]:
 def _of_draws(facts: Facts) -> list[Entry]:
     chains, each = posterior.sizes(facts)
     return [
-        ("features, on average", facts.made("posterior/features", "mean"), VALUE),
+        ("features, on average", facts.reduced("posterior/features", "mean"), VALUE),
         ("chains", chains, COUNT),
         ("draws of each chain", each, COUNT),
         ("largest R-hat", posterior.worst(facts), posterior.RHAT),
@@ -85,7 +85,7 @@ def _of_draws(facts: Facts) -> list[Entry]:
 
 def stable(facts: Facts) -> Number | None:
     """Of a campaign: active features that enough of the other starts find."""
-    return facts.made("stability/stable", "sum") if facts.has("stability/stable") else None
+    return facts.reduced("stability/stable", "sum") if facts.has("stability/stable") else None
 
 
 def _entry(words: str, number: Number, form: Form) -> Html:
@@ -94,4 +94,4 @@ def _entry(words: str, number: Number, form: Form) -> Html:
 
 
 def _if(facts: Facts, variable: str) -> Number | None:
-    return facts.one(variable) if facts.has(variable) else None
+    return facts.entry(variable) if facts.has(variable) else None

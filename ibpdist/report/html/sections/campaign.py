@@ -34,8 +34,8 @@ def body(facts: Facts) -> Html | None:
         return None
     charts = [_chart(facts, *measure) for measure in MEASURES if facts.has(f"summary/{measure[0]}")]
     best = "Each point is one fit; the line joins the best restart at each K (for time, the quickest)."
-    said = [best, _cut(facts), _mixed(facts), _apart(facts)]
-    lead = tag("p", "Against the truncation K. ", said, class_="lead")
+    sentences = [best, _cut(facts), _mixed(facts), _apart(facts)]
+    lead = tag("p", "Against the truncation K. ", sentences, class_="lead")
     tables = fits.best_of_each(facts), fits.grid(facts), fits.every(facts)
     return join(lead, tag("div", charts, class_="charts"), *tables)
 
@@ -46,11 +46,11 @@ def drawn(facts: Facts) -> list[At]:
     dims, level = facts.summary["objective"].dims, levels(facts.summary)
     best = [_highest(level[tuple(at.get(str(dim), slice(None)) for dim in dims)]) for at in every]
     order = sorted(np.flatnonzero(np.isfinite(best)).tolist(), key=lambda one: -best[one])
-    seen: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     place = {}
     for one in order:
         held = every[one].get(HOLDOUT, 0)
-        place[one], seen[held] = seen[held], seen[held] + 1
+        place[one], counts[held] = counts[held], counts[held] + 1
     chosen = sorted(order, key=lambda one: place[one])[:COLOURS]
     return [every[one] for one in sorted(chosen)]
 
@@ -74,7 +74,7 @@ def _cut(facts: Facts) -> Child:
 
 
 def _mixed(facts: Facts) -> str | None:
-    """A word about samplers, whose level is no bound."""
+    """A remark on samplers, whose objective is not a bound."""
     kinds = {str(one) in SYSTEMS and SYSTEMS[str(one)].sampler for one in facts.summary["system"].values}
     if True not in kinds:
         return None
@@ -105,10 +105,10 @@ def _chart(facts: Facts, name: str, title: str, up: str, form: Form) -> Html | N
         room = Room.of(colour, len(shown)) if whole else Room()
         curves += _curves(facts, variable, at, colour, room)
     chart = Chart(f"{title} against truncation", "truncation K", up, form, curves, places, whole=whole)
-    made = chart.html()
+    drawing = chart.html()
     apart = ", settings side by side" if len(shown) > 1 else ""
     caption = f"{title}{apart}." if whole else f"{title}, {up}."
-    return None if made is None else figure(caption, made, chart.legend())
+    return None if drawing is None else figure(caption, drawing, chart.legend())
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,14 @@ def _curves(facts: Facts, variable: str, at: At, colour: int, room: Room) -> Ite
     of = "min" if variable.endswith("seconds") else "max"
     places, restarts = range(facts.summary.sizes[ACROSS]), facts.summary.sizes[RESTART]
     name = words(facts, at)
-    made = [
-        (k + room.place(r, restarts), facts.one(variable, **at, truncation=k, restart=r))
+    curves = [
+        (k + room.place(r, restarts), facts.entry(variable, **at, truncation=k, restart=r))
         for k, r in product(places, range(restarts))
     ]
-    line = [(float(k), facts.made(variable, of, **at, truncation=k)) for k in places]
+    line = [(float(k), facts.reduced(variable, of, **at, truncation=k)) for k in places]
     if not variable.endswith("active"):
         yield Curve(name, line, colour)
-    yield Curve(name, made, colour, joined=False, marked=True)
+    yield Curve(name, curves, colour, joined=False, marked=True)
 
 
 SECTION = Section("campaign", "The campaign", body)

@@ -21,18 +21,18 @@ def body(facts: Facts) -> Html | None:
     head: list[Child] = ["of the rows with", *(name(facts, j, small=True) for j in shown)]
     lines = [[name(facts, k), *(_cell(facts, seen, k, j) for j in shown)] for k in shown]
     caption = "How many of the rows with one feature (line) have the other as well (column), in per cent."
-    made = table(caption, head, lines, class_="heat")
+    heat = table(caption, head, lines, class_="heat")
     if len(facts.active) == len(shown):
-        return made
+        return heat
     count = tag("span", str(MOST), data_limit="pairs")
-    return join(made, tag("p", "Only the ", count, " most frequent features are compared."))
+    return join(heat, tag("p", "Only the ", count, " most frequent features are compared."))
 
 
 def share(facts: Facts, seen: Seen, k: int, j: int) -> Number:
-    """Of the rows with feature k those that have j, by the products of their probabilities."""
+    """The share of the rows with feature k that have j, by the products of their probabilities."""
     with_k = seen.together[k, k]
     value = float(seen.together[k, j] / with_k) if with_k else float("nan")
-    return Number(f"{facts.who}/z", value, (("feature", k), ("feature_", j)), "share together")
+    return Number(f"{facts.row_node}/z", value, (("feature", k), ("feature_", j)), "share together")
 
 
 def _cell(facts: Facts, seen: Seen, k: int, j: int) -> Html:

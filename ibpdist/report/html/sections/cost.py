@@ -15,7 +15,7 @@ from ibpdist.report.html.sections._base import Section
 
 
 def body(facts: Facts) -> Html | None:
-    """None when nothing tells."""
+    """None without a log or a summary."""
     if facts.has("summary/seconds") and facts.has("summary/steps"):
         return _described(_of_campaign(facts))
     seconds = [float(e["seconds"]) for log in facts.logs for e in log if e["event"] == "step"]
@@ -25,17 +25,17 @@ def body(facts: Facts) -> Html | None:
 
 
 def _described(lines: Iterator[tuple[str, Child]]) -> Html:
-    return tag("dl", [join(tag("dt", words), tag("dd", said)) for words, said in lines])
+    return tag("dl", [join(tag("dt", words), tag("dd", value)) for words, value in lines])
 
 
 def _of_campaign(facts: Facts) -> Iterator[tuple[str, Child]]:
     def seconds(of: str) -> Html:
-        made = facts.made("summary/seconds", of)
-        return made.html(duration(made.value))
+        number = facts.reduced("summary/seconds", of)
+        return number.html(duration(number.value))
 
     known = float(np.isfinite(facts.values("summary/objective")).sum())
     yield "fits with a result", Number("summary/objective", known, of="count").html(COUNT)
-    yield "steps of all fits", facts.made("summary/steps", "sum").html(COUNT)
+    yield "steps of all fits", facts.reduced("summary/steps", "sum").html(COUNT)
     yield "time of all fits", seconds("sum")
     yield "a fit took", [seconds("median"), " (median), ", seconds("max"), " (longest)"]
 

@@ -15,11 +15,11 @@ ROWS = fixed(0, "rows")
 
 
 def cards(facts: Facts) -> Html | None:
-    if not facts.shown or not facts.has(f"{facts.home}/mean"):
+    if not facts.shown or not facts.has(f"{facts.feature_node}/mean"):
         return None
     kind = "pictures" if facts.image else "listed spans" if facts.sampled else "listed"
-    made = [_card(facts, k) for k in facts.shown]
-    return join(_how(facts), tag("div", made, class_=f"cards {kind}"), left_out(facts))
+    elements = [_card(facts, k) for k in facts.shown]
+    return join(_how(facts), tag("div", elements, class_=f"cards {kind}"), left_out(facts))
 
 
 def frequencies(facts: Facts) -> Html | None:
@@ -39,7 +39,7 @@ ADD_UP = (
 
 
 def _matched(facts: Facts) -> Html:
-    """What is said of the features of a sampler."""
+    """The note on the features of a sampler."""
     return join(
         "Features of the draws are matched to those of the likeliest draw. The share of the rows is the mean "
         "over the draws that have the feature; from and to are its ", ends(facts), " quantiles."
@@ -54,30 +54,30 @@ def ends(facts: Facts) -> Child:
 
 def rows_with(facts: Facts, k: int) -> Number:
     """Expected rows that have feature k."""
-    share = facts.one(f"{facts.home}/prevalence", feature=k)
+    share = facts.entry(f"{facts.feature_node}/prevalence", feature=k)
     return Number(share.variable, share.value * float(facts.attrs["rows"]), share.index, "rows")
 
 
 def left_out(facts: Facts) -> Html | None:
-    """A word about the features that are not listed."""
+    """The note on features that are not listed."""
     more = facts.active[len(facts.shown) :]
     if facts.sampled:
         return _seldom(facts)
     if not more:
         return None
     count = Number("params/active", float(len(more)), of="not shown").html(COUNT)
-    least = facts.one("params/prevalence", feature=more[-1]).html(VALUE)
+    least = facts.entry("params/prevalence", feature=more[-1]).html(VALUE)
     return tag("p", count, " more features are not shown; the least frequent has prevalence ", least, ".")
 
 
 def _seldom(facts: Facts) -> Html | None:
-    """The same of features over draws, of which rare ones are never listed."""
+    """The note on features over draws that are not listed; rare ones never are."""
     share = facts.values("features/share")
     more = len(share) - len(facts.shown)
     if not more:
         return None
     count = Number("features/share", float(more), of="not shown").html(COUNT)
-    most = facts.one("features/share", feature=len(facts.shown)).html(PERCENT)
+    most = facts.entry("features/share", feature=len(facts.shown)).html(PERCENT)
     return tag("p", count, " more features are not shown; at most ", most, " of the draws have one of them.")
 
 
@@ -87,8 +87,8 @@ def _how(facts: Facts) -> Html:
         more: Child = ", ± standard deviation." if facts.uncertain else "."
         if facts.sampled:
             more = [": mean over the draws that have it, and in brackets ", ends(facts), " quantiles."]
-        said: Child = ["The ", count, " columns with the largest values of each feature", more]
-        return tag("p", said, class_="lead")
+        words: Child = ["The ", count, " columns with the largest values of each feature", more]
+        return tag("p", words, class_="lead")
     most = limit(facts)
     high, wide = (tag("span", str(size), data_label="image") for size in facts.image)
     scale = [fixed_ends(most), tag("i", class_="scale", aria_hidden="true"), most.html(VALUE)]
@@ -106,7 +106,7 @@ def fixed_ends(most: Number) -> Html:
 
 
 def _card(facts: Facts, k: int) -> Html:
-    prevalence = facts.one(f"{facts.home}/prevalence", feature=k)
+    prevalence = facts.entry(f"{facts.feature_node}/prevalence", feature=k)
     lines: list[Child] = [
         tag("h3", name(facts, k, capital=True)),
         portrait(facts, k),
@@ -114,12 +114,12 @@ def _card(facts: Facts, k: int) -> Html:
         tag("p", prevalence.html(PERCENT), " of the rows", class_="fact"),
     ]
     if facts.sampled:
-        share = facts.one("features/share", feature=k).html(WHOLE_PERCENT)
+        share = facts.entry("features/share", feature=k).html(WHOLE_PERCENT)
         lines.append(tag("p", "in ", share, " of the draws", class_="fact"))
     if facts.has("diagnosis/explained"):
-        share = facts.one("diagnosis/explained", feature=k).html(PERCENT)
+        share = facts.entry("diagnosis/explained", feature=k).html(PERCENT)
         lines.append(tag("p", "explains ", share, " of the variance", class_="fact"))
-    again = facts.again("stability", k)
+    again = facts.stability_of("stability", k)
     if again is not None:
         lines.append(tag("p", "found in ", again.html(WHOLE_PERCENT), " of other starts", class_="fact"))
     return tag("article", lines, [tag("p", word, class_="flag") for word in _flags(facts, k)], class_="card")
@@ -171,8 +171,8 @@ def _cell(facts: Facts, column: Column, k: int) -> Child:
 
 def _number(facts: Facts, variable: str, k: int) -> Number | None:
     if variable.startswith("stability/"):
-        return facts.again(variable.partition("/")[2], k)
-    return facts.one(variable, feature=k) if variable else rows_with(facts, k)
+        return facts.stability_of(variable.partition("/")[2], k)
+    return facts.entry(variable, feature=k) if variable else rows_with(facts, k)
 
 
 CARDS = Section("features", "The features", cards)

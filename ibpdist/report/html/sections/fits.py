@@ -59,8 +59,8 @@ def grid(facts: Facts) -> Html:
     if len(every) <= OPEN:
         return table(f"{caption}.", head, [list(_summed(facts, at)) for at in every])
     lines = [list(_summed(facts, at)) for at in _in_order(facts, every)[:MOST]]
-    made = table(f"{caption}, {_first(facts)}.", head, lines)
-    return _folded("Restarts of the same settings together", made, _cut(len(lines), len(every), "kinds"))
+    element = table(f"{caption}, {_first(facts)}.", head, lines)
+    return _folded("Restarts of the same settings together", element, _cut(len(lines), len(every), "kinds"))
 
 
 def every(facts: Facts) -> Html:
@@ -69,12 +69,12 @@ def every(facts: Facts) -> Html:
     room = max(MOST - len(lost), MOST // 2)
     shown = [*good[:room], *lost[: MOST - min(len(good), room)]]
     names = [name for name in ("objective", "heldout", "active", "steps", "seconds") if _known(facts, name)]
-    told = [name for name in ("status", "stop", "seed") if facts.has(f"summary/{name}")]
-    lines = [_line(facts, at, names, told) for at in shown]
+    facts_of_fits = [name for name in ("status", "stop", "seed") if facts.has(f"summary/{name}")]
+    lines = [_line(facts, at, names, facts_of_fits) for at in shown]
     held = "held-out score in nats per hidden cell, " if facts.scored else ""
     caption = f"Every fit, {_first(facts)}: objective in nats, {held}time in seconds."
-    made = table(caption, ["fit", "start", *names, *told], lines)
-    return _folded("All fits", made, _cut(len(shown), len(good) + len(lost), "size"))
+    element = table(caption, ["fit", "start", *names, *facts_of_fits], lines)
+    return _folded("All fits", element, _cut(len(shown), len(good) + len(lost), "size"))
 
 
 def _first(facts: Facts) -> str:
@@ -85,18 +85,18 @@ def _first(facts: Facts) -> str:
 def _in_order(facts: Facts, every: list[At]) -> list[At]:
     """Kinds of fits by the best of their restarts, those without a result last."""
     dims, level = facts.summary["objective"].dims, levels(facts.summary)
-    found = [level[tuple(at.get(str(dim), slice(None)) for dim in dims)] for at in every]
-    best = [float(np.nanmax(one, initial=-np.inf)) for one in found]
+    numbers = [level[tuple(at.get(str(dim), slice(None)) for dim in dims)] for at in every]
+    best = [float(np.nanmax(one, initial=-np.inf)) for one in numbers]
     order = sorted(range(len(every)), key=lambda one: (every[one].get(HOLDOUT, 0), -best[one]))
     return [every[one] for one in order]
 
 
-def _folded(title: str, made: Html, note: Html | None) -> Html:
-    return tag("details", tag("summary", title), note, made)
+def _folded(title: str, element: Html, note: Html | None) -> Html:
+    return tag("details", tag("summary", title), note, element)
 
 
 def _cut(shown: int, whole: int, of: str) -> Html | None:
-    """A word about what is not listed; fits without a result are listed in any case."""
+    """The note on fits that are not listed; fits without a result always are."""
     if shown == whole:
         return None
     count = Number("summary/objective", float(whole), of=of).html(COUNT)
@@ -108,33 +108,33 @@ def _cut(shown: int, whole: int, of: str) -> Html | None:
 
 def _summed(facts: Facts, at: At) -> Iterator[Child]:
     def made(name: str, of: str, form: Form) -> Html:
-        return facts.made(f"summary/{name}", of, **at).html(form, unit=False)
+        return facts.reduced(f"summary/{name}", of, **at).html(form, unit=False)
 
     yield _name(facts, at)
     yield made("objective", "max", NATS)
     yield made("objective", "spread", NATS)
     if facts.scored:
         yield made("heldout", "max", SCORE)
-    low, high = (facts.made("summary/active", of, **at) for of in ("min", "max"))
+    low, high = (facts.reduced("summary/active", of, **at) for of in ("min", "max"))
     same = not low.known or low.value == high.value
     yield low.html(COUNT) if same else [low.html(COUNT), " to ", high.html(COUNT)]
     if facts.has("summary/seconds"):
         yield made("seconds", "sum", fixed(2))
 
 
-def _line(facts: Facts, at: At, names: list[str], told: list[str]) -> list[Child]:
+def _line(facts: Facts, at: At, names: list[str], words: list[str]) -> list[Child]:
     where = ",".join(f"{dim}={k}" for dim, k in at.items())
-    said = [
+    cells = [
         tag("span", _text(facts, name, at), data_variable=f"summary/{name}", data_index=where)
-        for name in told
+        for name in words
     ]
     best = tag("b", "best", class_="mark-best") if at in facts.bests else None
-    return [[_name(facts, at), best], _start(facts, at), *_numbers(facts, at, names), *said]
+    return [[_name(facts, at), best], _start(facts, at), *_numbers(facts, at, names), *cells]
 
 
 def _numbers(facts: Facts, at: At, names: list[str]) -> Iterator[Child]:
     for name in names:
-        number = facts.one(f"summary/{name}", **at)
+        number = facts.entry(f"summary/{name}", **at)
         yield number.html(FORMS.get(name, COUNT), unit=False) if number.known else NONE
 
 

@@ -1,4 +1,4 @@
-"""Of a sampler: how many features the draws have, and whether the chains can be believed."""
+"""Of a sampler: how many features the draws have, and whether the chains agree."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ LEVEL, RHAT = significant(5), fixed(3)
 def headline(facts: Facts) -> Html:
     """4 features in 80 % of the draws; 4 to 5 in 95 %."""
     at = chains.span(facts.values("number/share"))
-    best, low, high = (facts.one("number/features", features=k) for k in (at.best, at.low, at.high))
+    best, low, high = (facts.entry("number/features", features=k) for k in (at.best, at.low, at.high))
     noun = " feature in " if best.value == 1 else " features in "
-    share = facts.one("number/share", features=at.best).html(WHOLE_PERCENT)
-    said = [best.html(COUNT), noun, share, " of the draws"]
+    share = facts.entry("number/share", features=at.best).html(WHOLE_PERCENT)
+    words = [best.html(COUNT), noun, share, " of the draws"]
     if at.low == at.high:
-        return join(said)
+        return join(words)
     covered = tag("span", f"{100 * chains.COVERED:.0f}\u00a0%", data_limit="draws")
-    return join(said, "; ", low.html(COUNT), " to ", high.html(COUNT), " in ", covered)
+    return join(words, "; ", low.html(COUNT), " to ", high.html(COUNT), " in ", covered)
 
 
 def drawn(facts: Facts) -> list[Child]:
@@ -53,8 +53,8 @@ def sizes(facts: Facts) -> tuple[Number, Number]:
 
 def worst(facts: Facts) -> Number | None:
     """The largest R-hat, None when there are too few draws for any."""
-    found = facts.made("diagnostics/rhat", "max")
-    return found if found.known else None
+    rhat = facts.reduced("diagnostics/rhat", "max")
+    return rhat if rhat.known else None
 
 
 def body(facts: Facts) -> Html | None:
@@ -66,17 +66,17 @@ def body(facts: Facts) -> Html | None:
     shown = np.sort(known[np.argsort(-share[known], kind="stable")][:MOST])
     lines = [list(_line(facts, int(at))) for at in shown]
     caption = "How often each number of features is drawn."
-    made = table(caption, ["features", "share of the draws, %"], lines, class_="bars")
+    element = table(caption, ["features", "share of the draws, %"], lines, class_="bars")
     if len(shown) == len(known):
-        return made
+        return element
     return join(
-        made, sentence("Only the ", tag("span", str(MOST), data_limit="numbers"), " likeliest are listed.")
+        element, sentence("Only the ", tag("span", str(MOST), data_limit="numbers"), " likeliest are listed.")
     )
 
 
 def _line(facts: Facts, at: int) -> Iterator[Child]:
-    yield facts.one("number/features", features=at).html(COUNT)
-    share = facts.one("number/share", features=at)
+    yield facts.entry("number/features", features=at).html(COUNT)
+    share = facts.entry("number/share", features=at)
     yield [share.html(PERCENT, unit=False), bar(share.value)]
 
 
@@ -106,7 +106,7 @@ def agreement(facts: Facts) -> Html | None:
 
 def _row(facts: Facts, at: int) -> Iterator[Child]:
     for name, form, bad in COLUMNS:
-        number = facts.one(f"diagnostics/{name}", variable=at)
+        number = facts.entry(f"diagnostics/{name}", variable=at)
         shown = number.html(form)
         yield tag("strong", shown, class_="bad") if bad(number.value) else shown
 

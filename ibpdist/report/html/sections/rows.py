@@ -35,7 +35,7 @@ def _list(facts: Facts, k: int, best: Sequence[Best], labels: Values | None) -> 
 def _row(facts: Facts, k: int, one: Best, labels: Values | None) -> Child:
     said = label(f"row {one.row}" if labels is None else labels[one.row], "row")
     at = (("row", one.row), ("feature", k))
-    share = Number(f"{facts.who}/z", one.share, at, "share of the row").html(WHOLE_PERCENT)
+    share = Number(f"{facts.row_node}/z", one.share, at, "share of the row").html(WHOLE_PERCENT)
     weight = [" × ", Number("rows/w", one.w, at).html(VALUE)] if facts.has("rows/w") else None
     return [said, " ", tag("small", share, weight)]
 

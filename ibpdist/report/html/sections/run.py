@@ -14,7 +14,7 @@ from ibpdist.report.summary import CENTRED
 
 
 def body(facts: Facts) -> Html:
-    entries = [join(tag("dt", words), tag("dd", said)) for words, said in _lines(facts)]
+    entries = [join(tag("dt", words), tag("dd", value)) for words, value in _lines(facts)]
     text = str(facts.attrs.get("spec", ""))
     spec = tag("pre", text, data_variable="attrs/spec", tabindex="0")
     full = tag("details", tag("summary", "The specification of the fit in full"), spec)
@@ -26,8 +26,8 @@ def _campaign(facts: Facts) -> Html | None:
         return None
     held = facts.campaign.spec
     text = held if isinstance(held, str) else held.dump()
-    said = tag("pre", text, data_variable="campaign/spec", tabindex="0")
-    return tag("details", tag("summary", "The specification of the campaign in full"), said)
+    element = tag("pre", text, data_variable="campaign/spec", tabindex="0")
+    return tag("details", tag("summary", "The specification of the campaign in full"), element)
 
 
 def _lines(facts: Facts) -> Iterator[tuple[str, Child]]:
@@ -63,11 +63,11 @@ def _summary(facts: Facts) -> Child:
 
 def _data(facts: Facts) -> Child:
     rows, columns = (facts.attribute(name).html(COUNT) for name in ("rows", "columns"))
-    said: list[Child] = [rows, " rows × ", columns, " columns"]
+    words: list[Child] = [rows, " rows × ", columns, " columns"]
     if "chunk_rows" in facts.attrs:
         chunks, each = (facts.attribute(name).html(COUNT) for name in ("chunks", "chunk_rows"))
-        said += [" of ", _said(facts, "dtype"), ", chunks of at most ", each, " rows: ", chunks]
-    return said
+        words += [" of ", _said(facts, "dtype"), ", chunks of at most ", each, " rows: ", chunks]
+    return words
 
 
 def _learned(facts: Facts) -> Iterator[Child]:
@@ -77,12 +77,12 @@ def _learned(facts: Facts) -> Iterator[Child]:
         "scale": "variance of the dictionary",
         "mass": "mass of the prior",
     }
-    for name, said in words.items():
+    for name, label in words.items():
         variable = f"params/{name}"
         if not facts.has(variable):
             continue
-        number = facts.made(variable, "median") if facts.values(variable).ndim else facts.one(variable)
-        yield tag("span", said, " ", number.html(VALUE), " (median)" if number.of else None, class_="part")
+        number = facts.reduced(variable, "median") if facts.values(variable).ndim else facts.entry(variable)
+        yield tag("span", label, " ", number.html(VALUE), " (median)" if number.of else None, class_="part")
 
 
 def _versions(facts: Facts) -> list[Html]:
@@ -102,8 +102,8 @@ def _machine(facts: Facts) -> Child:
     """The processor, and the libraries for matrix products with the kernels that they chose."""
     raw = str(facts.attrs.get("blas", ""))
     kinds = dict.fromkeys(_library(one) for one in facts.records("blas"))
-    said = ", ".join(kinds) or "not known"
-    libraries = tag("span", said, data_label="blas", title=raw or None)
+    words = ", ".join(kinds) or "not known"
+    libraries = tag("span", words, data_label="blas", title=raw or None)
     return [_said(facts, "machine"), "; matrix products by ", libraries]
 
 

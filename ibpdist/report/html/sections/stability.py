@@ -33,7 +33,7 @@ def body(facts: Facts) -> Html | None:
 
 
 def _caption(facts: Facts) -> Html:
-    """What the table shows, and what counts as found."""
+    """What the table shows, and when a feature counts as found."""
     limit = tag("span", f"{facts.stability.attrs['matched']:g}", data_limit="match")
     return join(
         "Share of the other starts that find a feature, and the cosine of the closest feature of each. A "
@@ -51,13 +51,13 @@ def _restarts(facts: Facts) -> list[tuple[int, str]]:
 
 
 def _line(facts: Facts, k: int, restarts: list[int]) -> list[Child]:
-    again = facts.again("stability", k)
+    again = facts.stability_of("stability", k)
     share = NONE if again is None else again.html(WHOLE_PERCENT)
     return [name(facts, k), share, *(_cell(facts, k, at) for at in restarts)]
 
 
 def _cell(facts: Facts, k: int, restart: int) -> Html:
-    number, present = (facts.again(name, k, restart=restart) for name in ("similarity", "present"))
+    number, present = (facts.stability_of(name, k, restart=restart) for name in ("similarity", "present"))
     if number is None or present is None or not number.known:
         return tag("span", NONE, class_="self")
     if not present.value:

@@ -12,14 +12,10 @@ from ibpdist.report.html.markup import Child, Html, figure, join, table, tag
 from ibpdist.report.html.numbers import COUNT, NATS, Number
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.moves import tallies
+from ibpdist.runs import variables
 
 EARLY = 0.05
 """Share of the steps that may lie below the frame, so that the rest can be seen."""
-TERMS = (
-    "likelihood", "missing cells", "dictionary", "weights", "z prior", "z entropy",
-    "sticks", "prevalence", "unused", "tail", "mass", "noise", "scale",
-)  # fmt: skip
-"""What the objective is the sum of, as far as a model has them."""
 OF_A_FIT = ("sticks", "tail", "z entropy")
 """Terms that a log joint density does not have; a chain that began with a fit has them in its first steps."""
 
@@ -32,7 +28,7 @@ def body(facts: Facts) -> Html | None:
 
 
 def _chains(facts: Facts) -> list[dict[str, int]]:
-    """Positions of the chains of a sampler; one of no dims for a fit that is none."""
+    """Positions of the chains of a sampler; one of no dims for a fit."""
     objective = facts.result["trace"]["objective"]
     return [{"chain": at} for at in range(objective.sizes["chain"])] if "chain" in objective.dims else [{}]
 
@@ -43,10 +39,10 @@ def _curve(facts: Facts, name: str, words: str, colour: int) -> Iterator[Curve]:
     chains = _chains(facts)
     for more, chain in enumerate(chains):
         points = [
-            (float(step), facts.one(f"trace/{name}", step=at, **chain)) for at, step in enumerate(steps)
+            (float(step), facts.entry(f"trace/{name}", step=at, **chain)) for at, step in enumerate(steps)
         ]
-        said = f"{words}, chain {more}" if len(chains) > 1 else words
-        yield Curve(said, points, (colour + more) % COLOURS)
+        label = f"{words}, chain {more}" if len(chains) > 1 else words
+        yield Curve(label, points, (colour + more) % COLOURS)
 
 
 def _objective(facts: Facts) -> Html | None:
@@ -65,15 +61,15 @@ def _objective(facts: Facts) -> Html | None:
 def _level(curves: list[Curve], share: float) -> float:
     """What `share` of the steps lie below, of the lowest curve; of a few steps none do."""
     levels = [[y.value for _, y in curve.known] for curve in curves]
-    found = (float(np.quantile(one, share if len(one) * share > 1 else 0)) for one in levels if one)
-    return min(found, default=0.0)
+    lows = (float(np.quantile(one, share if len(one) * share > 1 else 0)) for one in levels if one)
+    return min(lows, default=0.0)
 
 
 def _kept(facts: Facts) -> Child:
     """Of a sampler: where the draws begin that are kept."""
     if not facts.sampled:
         return None
-    first = facts.one("posterior/step", draw=0).html(COUNT)
+    first = facts.entry("posterior/step", draw=0).html(COUNT)
     return ["Draws are kept from step ", first, " on. "]
 
 
@@ -85,12 +81,12 @@ def _active(facts: Facts) -> Html | None:
 
 
 def _moves(facts: Facts) -> Html | None:
-    found = tallies(facts.result["trace"], list(facts.attrs.get("moves", [])))
-    if not found:
+    counts = tallies(facts.result["trace"], list(facts.attrs.get("moves", [])))
+    if not counts:
         return None
     names = list(facts.attrs["moves"])
     lines: list[list[Child]] = []
-    for one in found:
+    for one in counts:
         at = (("move", names.index(one.name) + 1),)
         numbers = (
             Number("trace/move", float(one.tried), at, "tried").html(COUNT),
@@ -105,7 +101,7 @@ def _moves(facts: Facts) -> Html | None:
 def terms(facts: Facts) -> list[str]:
     """What the objective, or of a sampler the log joint density, is the sum of."""
     without = OF_A_FIT if facts.sampled else ()
-    return [name for name in TERMS if facts.has(f"trace/{name}") and name not in without]
+    return [name for name in variables.TERMS if facts.has(f"trace/{name}") and name not in without]
 
 
 def _terms(facts: Facts) -> Html | None:
@@ -118,12 +114,12 @@ def _terms(facts: Facts) -> Html | None:
     if len(chains) > 1:
         head = ["term", *(tag("span", f"chain {at}, nats", data_label="chain") for at in range(len(chains)))]
     what = "log joint density" if facts.sampled else "objective"
-    made = table(f"Terms of the {what} after the last step.", head, lines)
-    return tag("details", tag("summary", f"What the {what} is made of"), made)
+    element = table(f"Terms of the {what} after the last step.", head, lines)
+    return tag("details", tag("summary", f"What the {what} is made of"), element)
 
 
 def _term(facts: Facts, name: str, step: int, chain: dict[str, int]) -> Html:
-    return facts.one(f"trace/{name}", step=step, **chain).html(NATS, unit=False)
+    return facts.entry(f"trace/{name}", step=step, **chain).html(NATS, unit=False)
 
 
 SECTION = Section("trace", "How the fit progressed", body)

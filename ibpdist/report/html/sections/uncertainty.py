@@ -27,14 +27,14 @@ _VALUE = re.compile(r"\((correlation|cosine) (-?[\d.]+)\)")
 def body(facts: Facts) -> Html:
     own = (_chains, _room_of_draws) if facts.sampled else (_restarts, _convergence, _room, _starts)
     verdicts = [one for say in (*own, _heldout, _fits, _notices) for one in say(facts)]
-    entries = [_entry(kind, said) for kind, said in verdicts]
+    entries = [_entry(kind, sentence) for kind, sentence in verdicts]
     odd = [tag("li", _remark(facts, text), data_remark="diagnosis") for text in _remarks(facts)]
     more = [tag("h3", "Things to check"), tag("ul", odd, class_="remarks")] if odd else None
     return join(tag("ul", entries, class_="verdicts"), more, _narrow(facts))
 
 
-def _entry(kind: str, said: Child) -> Html:
-    return tag("li", tag("b", kind, class_="verdict"), tag("span", said), class_=kind)
+def _entry(kind: str, sentence: Child) -> Html:
+    return tag("li", tag("b", kind, class_="verdict"), tag("span", sentence), class_=kind)
 
 
 def _chains(facts: Facts) -> Iterator[Verdict]:
@@ -59,8 +59,8 @@ def _room_of_draws(facts: Facts) -> Iterator[Verdict]:
     all_used = facts.values("number/features") == int(facts.attrs["truncation"])
     share = Number("number/share", float(facts.values("number/share")[all_used].sum()), of="all used")
     if share.value > chains.RARE:
-        said = [" of the draws use all ", most, " available features, so there may be more: try a larger K."]
-        yield DOUBT, [share.html(WHOLE_PERCENT), said]
+        words = [" of the draws use all ", most, " available features, so there may be more: try a larger K."]
+        yield DOUBT, [share.html(WHOLE_PERCENT), words]
     else:
         yield GOOD, ["Hardly any draw uses all ", most, " available features, so K was large enough."]
 
@@ -70,14 +70,14 @@ def _convergence(facts: Facts) -> Iterator[Verdict]:
     if facts.attrs["stop"] == "converged":
         yield GOOD, ["The fit ", reason, "."]
     else:
-        how = "Go on with more steps (--steps)"
+        how = "Continue with more steps (--steps)"
         if facts.campaign is not None:
             how = "Give its fits more steps (steps: in the campaign file)"
         yield DOUBT, ["The fit has not converged: it was ", reason, f". {how}."]
 
 
 def _room(facts: Facts) -> Iterator[Verdict]:
-    active, most = facts.made("params/active", "sum"), facts.attribute("truncation")
+    active, most = facts.reduced("params/active", "sum"), facts.attribute("truncation")
     of = [active.html(COUNT), " of ", most.html(COUNT)]
     full = facts.has("diagnosis/used_up") and bool(facts.values("diagnosis/used_up"))
     larger = _larger(facts)
@@ -103,13 +103,13 @@ def _larger(facts: Facts) -> Number | None:
         return None
     tried = [str(k) for k in facts.summary["truncation"].values]
     here = {dim: at for dim, at in facts.best_at.items() if dim != "restart"}
-    found = [
+    fits = [
         (int(k), at)
         for at, k in enumerate(tried)
-        if k.isdigit() and facts.made("summary/objective", "max", **here | {"truncation": at}).known
+        if k.isdigit() and facts.reduced("summary/objective", "max", **here | {"truncation": at}).known
     ]
-    most, at = max(found, default=(0, 0))
-    return facts.one("summary/truncation", truncation=at) if most > int(facts.attrs["truncation"]) else None
+    most, at = max(fits, default=(0, 0))
+    return facts.entry("summary/truncation", truncation=at) if most > int(facts.attrs["truncation"]) else None
 
 
 def _starts(facts: Facts) -> Iterator[Verdict]:
@@ -124,7 +124,7 @@ def _starts(facts: Facts) -> Iterator[Verdict]:
     if diagnosis.agree(objectives):
         yield FACT, ["The ", count, " starts have come to the same objective."]
         return
-    spread = facts.made("restarts/objective", "spread").html(VALUE)
+    spread = facts.reduced("restarts/objective", "spread").html(VALUE)
     yield OPEN, ["The best of ", count, " starts is shown; their objectives span ", spread, " nats."]
 
 
@@ -135,9 +135,9 @@ def _restarts(facts: Facts) -> Iterator[Verdict]:
         return
     least = f"{facts.stability.attrs['least']:.0%}".replace("%", "\u00a0%")
     limit = tag("span", least, data_limit="stability")
-    said = [again.html(COUNT), " of ", facts.made("params/active", "sum").html(COUNT)]
+    words = [again.html(COUNT), " of ", facts.reduced("params/active", "sum").html(COUNT)]
     kind = GOOD if again.value == len(facts.active) else DOUBT
-    yield kind, [said, " features are found in at least ", limit, " of the other starts."]
+    yield kind, [words, " features are found in at least ", limit, " of the other starts."]
 
 
 def _heldout(facts: Facts) -> Iterator[Verdict]:
@@ -155,17 +155,17 @@ def _heldout(facts: Facts) -> Iterator[Verdict]:
     for at in more:
         held = facts.result["heldout"]
         where, how = (str(held[name].values[at]) for name in ("data", "protocol"))
-        said = tag("span", how, data_variable="heldout/protocol", data_index=f"evaluation={at}")
+        protocol = tag("span", how, data_variable="heldout/protocol", data_index=f"evaluation={at}")
         new: Child = "On its own rows"
         if facts.spec is None or where != facts.spec.data:
             new = ["On new rows of ", label(Path(where).name or where, "data")]
         level, error = (scored(facts, at, name) for name in ("score", "error"))
-        yield FACT, [new, " it scores ", level.html(SCORE), *_margin(error), " (", said, ")."]
+        yield FACT, [new, " it scores ", level.html(SCORE), *_margin(error), " (", protocol, ")."]
 
 
 def _cells(facts: Facts, at: int) -> list[Child]:
     known = facts.has("heldout/cells")
-    return [facts.one("heldout/cells", evaluation=at).html(COUNT), " "] if known else []
+    return [facts.entry("heldout/cells", evaluation=at).html(COUNT), " "] if known else []
 
 
 def _margin(error: Number | None) -> list[Child]:
@@ -197,8 +197,8 @@ def _unscored(facts: Facts) -> Iterator[Verdict]:
 
 def _notices(facts: Facts) -> Iterator[Verdict]:
     """What the run told while it was made."""
-    told = dict.fromkeys(str(e["text"]) for log in facts.logs for e in log if e["event"] == "notice")
-    yield from ((DOUBT, tag("span", text, data_variable="events/notice")) for text in told)
+    notices = dict.fromkeys(str(e["text"]) for log in facts.logs for e in log if e["event"] == "notice")
+    yield from ((DOUBT, tag("span", text, data_variable="events/notice")) for text in notices)
 
 
 def _remarks(facts: Facts) -> Iterator[str]:
@@ -207,8 +207,8 @@ def _remarks(facts: Facts) -> Iterator[str]:
         return
     weighted, most = facts.has("rows/w"), int(facts.attrs["truncation"])
     used_up = diagnosis.used_up(most)
-    said = diagnosis.remarks(facts.result["diagnosis"], most, weighted)
-    yield from (text for text in said if text != used_up)
+    remarks = diagnosis.remarks(facts.result["diagnosis"], most, weighted)
+    yield from (text for text in remarks if text != used_up)
 
 
 def _remark(facts: Facts, text: str) -> Html:
@@ -216,11 +216,11 @@ def _remark(facts: Facts, text: str) -> Html:
     pair = [int(k) for k in re.findall(r"\d+", match[1])] if (match := _FEATURES.search(text)) else []
     parts: list[Child] = []
     at = 0
-    found = sorted([*_FEATURES.finditer(text), *_VALUE.finditer(text)], key=lambda one: one.start())
-    for one in found:
+    matches = sorted([*_FEATURES.finditer(text), *_VALUE.finditer(text)], key=lambda one: one.start())
+    for one in matches:
         shown: Child = tag("span", one[0], data_label="feature")
         if one.re is _VALUE:
-            value = facts.one(f"diagnosis/{one[1]}", feature=pair[0], feature_=pair[1])
+            value = facts.entry(f"diagnosis/{one[1]}", feature=pair[0], feature_=pair[1])
             shown = ["(", one[1], " ", value.html(fixed(2)), ")"]
         parts += [text[at : one.start()], shown]
         at = one.end()
