@@ -56,7 +56,7 @@ class Group:
     files: Literal["arrays", "table", "none"] = "none"
 
     def __getitem__(self, name: str) -> Variable:
-        return next(variable for variable in self.variables if variable.name == name)
+        return {variable.name: variable for variable in self.variables}[name]
 
     def named(self, values: Mapping[str, Any]) -> Named:
         """Values by name with their dims."""
@@ -125,6 +125,7 @@ TRACE = Group(
         Variable("gain", "(chain) step", "gain of the objective by the move", NATS),
         Variable("accepted", "(chain) step", "1 when the move was accepted"),
         Variable("settled", "(chain) step", "1 when no move is left to try"),
+        Variable("heat", "(chain) step", "factor by which annealing takes the noise too large"),
         Variable("warming", "(chain) step", "1 in the steps of the fit that a chain starts from"),
         Variable("entries", "(chain) step", "number of features of all rows together"),
         Variable("singletons", "(chain) step", "number of features that one row has"),
