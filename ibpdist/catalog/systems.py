@@ -167,6 +167,8 @@ def of_result(attributes: Mapping[Any, Any]) -> System:
 
 def weights_of(name: str) -> Weights:
     """Weights by name."""
+    if name not in _weights():
+        raise UsageError(_unknown("weights", name, list(_weights())))
     found: Weights = _weights()[name]()
     return found
 
