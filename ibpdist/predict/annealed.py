@@ -35,7 +35,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from ibpdist.base.randomness import Draws
 from ibpdist.predict.estimates import LogRatio, Sampled, Sampling, jackknife
@@ -67,9 +67,8 @@ class Law:
 
     @classmethod
     def of(cls, predictor: Predictor) -> Law:
-        """psi_d = noise_d + sum_k chance_k Sigma_d,kk."""
-        chance = expit(predictor.log_odds)
-        psi = predictor.cell_noise + chance @ predictor.variances()
+        """psi_d = noise_d + sum_k E y_k^2 Sigma_d,kk."""
+        psi = predictor.cell_noise + predictor.second_moments() @ predictor.variances()
         return cls(predictor.mean, psi, np.clip(predictor.log_odds, -CERTAIN, CERTAIN))
 
     def gram(self, seen: Mask) -> Matrix:

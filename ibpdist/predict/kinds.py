@@ -59,11 +59,13 @@ def kinds() -> Mapping[Found, Kind]:
     from ibpdist.kernels.annealing import Normal, Unit
     from ibpdist.predict.sampled import sampled
     from ibpdist.predict.sequential import closed, sequential
-    from ibpdist.predict.walks import Flips
+    from ibpdist.predict.walks import Entries, Flips
 
     drawn = "{chains} annealed chains of {draws} draws a row"
     integrated = "{chains} annealed chains a row"
     return {
         Found.INDEPENDENT: Kind(UnitDensity, 16, lambda of: Flips(Unit()), sampled, drawn),
+        # Without a feature there is no weight, and then cells are independent.
+        Found.SAMPLED: Kind(UnitDensity, 0, lambda of: Entries(of.weights), sequential, integrated),
         Found.CLOSED: Kind(NormalDensity, 12, lambda of: Flips(Normal()), sequential, integrated, closed),
     }

@@ -76,9 +76,13 @@ class Predictor:
 
     def _variance_of_columns(self) -> Vector:
         """(column) as the model has it: E x^2 with weights, Var x without."""
-        chance = expit(self.log_odds)
-        share = self.weights.variance(chance)
-        made: Vector = self.noise + share @ self.mean**2 + chance @ self.variances()
+        share = self.weights.variance(expit(self.log_odds))
+        made: Vector = self.noise + share @ self.mean**2 + self.second_moments() @ self.variances()
+        return made
+
+    def second_moments(self) -> Vector:
+        """(feature) E y^2 of a row of which nothing is known."""
+        made: Vector = expit(self.log_odds) * self.weights.second
         return made
 
     def select(self, keep: NDArray[np.intp]) -> Predictor:

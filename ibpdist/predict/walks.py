@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.kernels import annealing
+from ibpdist.kernels import annealing, annealing_weights
+from ibpdist.kernels.respond import Draw
+from ibpdist.model.weights._base import Weights
 from ibpdist.predict.predict import Matrix, Vector
 
 Ends = NDArray[np.uint8]
@@ -62,4 +64,19 @@ class Flips:
         made: tuple[Tables, Ends] = annealing.annealed(
             self.tag, legs.grams, legs.pulls, legs.odds, near, *asked, *room
         )
+        return made
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Chains over z and w, entries drawn from the response of the weights (kernels/annealing_weights.py)."""
+
+    weights: Weights
+    modes: ClassVar[int] = 0
+
+    def __call__(
+        self, legs: Legs, ends: Ends, chains: int, levels: int, keep: int, key: Key
+    ) -> tuple[Tables, Ends]:
+        asked = (legs.grams, legs.pulls, legs.odds, legs.rows, chains, levels, keep, key)
+        made: tuple[Tables, Ends] = annealing_weights.annealed(self.weights.respond(), Draw(), *asked)
         return made

@@ -41,6 +41,8 @@ class Weights(Protocol):
     """Whether rows carry a weight as state (unit weights do not)."""
     density: ClassVar[Density]
     """How rows are scored (predict/kinds.py)."""
+    second: ClassVar[float]
+    """E w^2 under the prior."""
     signed: ClassVar[bool]
     """Whether weights have signs, so that a feature is known up to a factor."""
     default_start: ClassVar[str]

@@ -26,6 +26,7 @@ class Normal:
     name: ClassVar[str] = "normal"
     has_weights: ClassVar[bool] = True
     density: ClassVar[Density] = Density.CLOSED
+    second: ClassVar[float] = 1.0
     signed: ClassVar[bool] = True
     default_start: ClassVar[str] = "principal"
     most_features: ClassVar[int] = 80

@@ -22,6 +22,7 @@ class Unit:
     name: ClassVar[str] = "unit"
     has_weights: ClassVar[bool] = False
     density: ClassVar[Density] = Density.INDEPENDENT
+    second: ClassVar[float] = 1.0
     signed: ClassVar[bool] = False
     default_start: ClassVar[str] = "spectral"
     most_features: ClassVar[int] = 1000
