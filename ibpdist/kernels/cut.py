@@ -7,7 +7,7 @@ gives
 
 so for h >= 0 all comes from r_2 by sums and quotients of positive numbers, and nothing cancels: I_0 is
 sqrt(pi / 2) erfcx(h / sqrt 2), the mean r_1, the second moment r_1 r_2 and the variance r_1 (r_2 - r_1)
-(factors.md 9). r_2 (h + 2) is a polynomial in u = (h - 4) / (h + 4), which is -1 at h = 0 and 1 at infinity.
+(factors.md 7). r_2 (h + 2) is a polynomial in u = (h - 4) / (h + 4), which is -1 at h = 0 and 1 at infinity.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The response of Laplace weights, w ~ exp(-rate |w|) rate / 2 (factors.md 9).
+"""The response of Laplace weights, w ~ exp(-rate |w|) rate / 2 (factors.md 7).
 
 Given z = 1 the likelihood exp(b w - a w^2 / 2) leaves two normals, each cut at zero. On the major side, that
 of the sign of b, and on the minor one the density of |w| is, in units of 1 / sqrt a, that of

@@ -112,7 +112,7 @@ def _exponent(typingctx, x):
 def _log32(x):
     """n log 2 + log(x / 2^n), within 2e-7 absolute near 1 and relative elsewhere."""
     n: Any = _exponent(x)  # type: ignore[call-arg]
-    power: Any = _power_of_two(-n)  # type: ignore[call-arg]
+    power: Any = _power_of_two(-n)
     return n * F(0.6931471805599453) + _log1p32(x * power - F(1.0))
 
 

@@ -84,5 +84,5 @@ def rows_of(of, rows, seed):
     """Rows drawn from the predictor with its mean dictionary."""
     rng = np.random.default_rng(seed)
     z = rng.random((rows, of.features)) < 1 / (1 + np.exp(-of.log_odds))
-    y = z * (rng.normal(size=z.shape) if of.weights.has_weights else 1.0)
+    y = z * of.weights.sample(*z.shape, rng.normal(size=z.shape)) if of.weights.has_weights else z
     return y @ of.mean + np.sqrt(of.noise) * rng.normal(size=(rows, len(of.noise))), z

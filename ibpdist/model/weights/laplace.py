@@ -1,4 +1,4 @@
-"""Laplace weights: w ~ Laplace(0, 1), independent components (factors.md 9).
+"""Laplace weights: w ~ Laplace(0, 1), independent components (factors.md 7).
 
 q(z, w) is joint: given z = 1, w has the density of two normals cut at zero; given z = 0 it stays at its prior
 and costs nothing. w is integrated out of the update of z (kernels/laplace.py).

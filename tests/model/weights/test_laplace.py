@@ -88,8 +88,8 @@ def test_the_objective_is_highest_where_a_row_is():
 
 
 def log_evidence(x, noise, scale, mass, draws=1_000_000):
-    """Of the finite model with two features, and its error: the dictionary integrated out, so that columns are
-    N(0, noise I + scale y y'), and the mean over draws of y from the prior."""
+    """Of the finite model with two features, and its error: the dictionary integrated out, so that columns
+    are N(0, noise I + scale y y'), and the mean over draws of y from the prior."""
     rng = np.random.default_rng(5)
     chance = rng.beta(mass / 2, 1, (draws, 1, 2))
     y = (rng.random((draws, len(x), 2)) < chance) * rng.laplace(size=(draws, len(x), 2))
