@@ -6,6 +6,7 @@ import pytest
 import ibpdist as ibp
 from ibpdist.base.rules import MEAN
 from ibpdist.catalog import systems
+from ibpdist.evaluate import consensus
 from ibpdist.evaluate.heldout import evaluate_truth
 from ibpdist.evaluate.recovery import recovery
 from ibpdist.predict.kinds import kinds
@@ -96,6 +97,8 @@ def test_a_fit_begins_with_another(made, name):
     begun = ibp.fit(store, system=system_of(name), K=5, steps=5, start=run)
     found = begun["trace"].objective.values
     assert np.diff(found).min() > -1e-6 * abs(found[-1])
+    both = consensus.aligned({0: ibp.open_result(run), 1: begun}, 0)
+    assert (both.similarity.sel(restart=1) > 0.9).sum() >= FEATURES
 
 
 @every
