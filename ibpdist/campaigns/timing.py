@@ -178,9 +178,9 @@ class Timing:
         as many rows as are scored at once, since they share what takes longest. The quicker of two counts: a
         moment in which the machine is busy would be multiplied by all rows.
         """
-        from ibpdist.predict.exact import FEATURES
+        from ibpdist.predict.kinds import kinds
 
-        enumerated = count <= FEATURES[weights]
+        enumerated = kinds()[systems.weights_of(weights).density].enumerates(count)
         less, rows = (min(LESS, count - 1), BLOCK) if enumerated else (0, SCORED)
         self._warm(lambda: self._scored(weights, count - less, sd, FEW))
         spent = min(clocked(lambda: self._scored(weights, count - less, sd, rows))[1] for _ in range(2))

@@ -88,6 +88,10 @@ SYSTEMS: Mapping[str, System] = _table(
     ("lg-vi-infinite-hard", "ascent", "stick_breaking", "unit", HARD, "hard assignment, unknown number"),
     ("fa-vi-finite-hard", "ascent", "beta_bernoulli", "normal", HARD, "hard assignment, K factors"),
     ("fa-vi-infinite-hard", "ascent", "stick_breaking", "normal", HARD, "hard assignment of factors"),
+    ("ica-vi-finite", "ascent", "beta_bernoulli", "laplace", MEAN, "K independent components"),
+    ("ica-vi-infinite", "ascent", "stick_breaking", "laplace", MEAN, "unknown number of components"),
+    ("ica-vi-finite-hard", "ascent", "beta_bernoulli", "laplace", HARD, "hard assignment, K components"),
+    ("ica-vi-infinite-hard", "ascent", "stick_breaking", "laplace", HARD, "hard assignment of components"),
     ("lg-gibbs-finite", "gibbs", "beta_bernoulli", "unit", DRAW, "exact sampler, K features"),
     ("lg-gibbs-infinite", "anchored", "buffet", "unit", DRAW, "exact sampler, unknown number"),
     ("fa-gibbs-finite", "gibbs", "beta_bernoulli", "normal", DRAW, "exact sampler, K factors"),
@@ -168,8 +172,15 @@ def of_result(attributes: Mapping[Any, Any]) -> System:
 
 def weights_of(name: str) -> Weights:
     """Weights by name."""
+    if name not in _weights():
+        raise UsageError(_unknown("weights", name, list(_weights())))
     found: Weights = _weights()[name]()
     return found
+
+
+def weights_names() -> list[str]:
+    """Names of all weights."""
+    return list(_weights())
 
 
 def find(system: str) -> System:
@@ -208,10 +219,11 @@ def _priors() -> dict[str, Any]:
 
 @cache
 def _weights() -> dict[str, Any]:
+    from ibpdist.model.weights.laplace import Laplace
     from ibpdist.model.weights.normal import Normal
     from ibpdist.model.weights.unit import Unit
 
-    return {axis.name: axis for axis in (Unit, Normal)}
+    return {axis.name: axis for axis in (Unit, Normal, Laplace)}
 
 
 @cache

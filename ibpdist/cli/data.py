@@ -25,7 +25,7 @@ VARIANCE = click.FloatRange(min=0, min_open=True)
 @click.option("--scale", type=VARIANCE, help="Variance of the dictionary.")
 @click.option("--mass", type=VARIANCE, help="Expected features of a row.")
 @click.option("--prior", help="beta-bernoulli or stick-breaking.")
-@click.option("--weights", help="unit or normal.")
+@click.option("--weights", help="Weights of the features, instead of those of the kind.")
 @click.option("--missing", type=click.FloatRange(0, 1, max_open=True), help="Share of missing cells.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Numbers as stored.")
 @SEED

@@ -19,7 +19,6 @@ from scipy.special import expit
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.base.progress import Count
 from ibpdist.base.words import counted
-from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.engine.place import Place
@@ -29,10 +28,10 @@ from ibpdist.predict.averaged import Averaged, Scores, Tick, silent
 from ibpdist.predict.chunks import Shares, over_chunks, threads_for
 from ibpdist.predict.estimates import adjoining
 from ibpdist.predict.exact import enumerable, exact
-from ibpdist.predict.predict import Predictor, predictor
+from ibpdist.predict.kinds import Estimate, kind_of
+from ibpdist.predict.predict import Mask, Predictor, predictor
 from ibpdist.predict.rownoise import EVEN, UNEVEN, RowNoise
-from ibpdist.predict.sampled import Sampled, Sampling, sampled, together
-from ibpdist.predict.sequential import closed, everywhere, sequential
+from ibpdist.predict.sampled import Sampled, Sampling, together
 from ibpdist.runs import scores
 
 ESTIMATES = ("plug_in", "variance")
@@ -43,10 +42,6 @@ ROWS = 512
 
 NEGLIGIBLE = 1e-3
 """Expected number of idle features in a row that may be left out; it bounds what they add to its evidence."""
-
-Mask = NDArray[np.bool_]
-Estimate = Callable[[Predictor, NDArray[Any], Mask, Mask, Sampling, int], tuple[Sampled, Sampled]]
-"""Scores of rows, with the mean of the dictionary and with its variance."""
 
 
 @dataclass(frozen=True)
@@ -210,9 +205,9 @@ def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scor
 
     Rows may be noisier than others (`uneven`) where features have weights, unless told otherwise.
     """
-    noisy = systems.weights_of(of.weights).has_weights if uneven is None else uneven
+    noisy, kind = of.weights.has_weights if uneven is None else uneven, kind_of(of)
     row_noise = UNEVEN if noisy else EVEN
-    if everywhere(of):
+    if (closed := kind.closed(of)) is not None:
         words = f"exact, every row has all of {of.features} features"
         return Scorer(of, closed, words + _told(row_noise), plan, row_noise)
     dropped = ""
@@ -225,12 +220,8 @@ def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scor
     if enumerable(of):
         words = f"exact over {2**of.features:,} patterns of features{dropped}"
         return Scorer(of, enumerated, words + _told(row_noise), plan, row_noise)
-    estimate, words = {
-        "normal": (sequential, f"{plan.chains} annealed chains a row"),
-        "unit": (sampled, f"{plan.chains} annealed chains of {plan.draws} draws a row"),
-    }[of.weights]
-    words = f"{words}, {of.features} features{dropped}"
-    return Scorer(of, estimate, words + _told(row_noise), plan, row_noise)
+    words = f"{kind.told(plan)}, {of.features} features{dropped}"
+    return Scorer(of, kind.estimate, words + _told(row_noise), plan, row_noise)
 
 
 def _told(row_noise: RowNoise) -> str:

@@ -45,7 +45,6 @@ SHAPES = {
 """The planted features of `images`."""
 
 PRIORS = ("stick_breaking", "beta_bernoulli")
-WEIGHTS = ("unit", "normal")
 
 _BLOCK_ROWS, _BLOCK_CELLS = 1024, 1 << 20
 
@@ -333,6 +332,9 @@ def _variances(noise: float | Sequence[float], columns: int) -> tuple[float, ...
 
 def _check(made: Recipe) -> None:
     """Refuse a recipe in one sentence."""
+    from ibpdist.catalog import systems
+
+    known = systems.weights_names()
     wrong = {
         f"rows is {made.rows}, expected at least 1": made.rows < 1,
         f"columns is {made.columns}, expected at least 1": made.columns < 1,
@@ -346,7 +348,7 @@ def _check(made: Recipe) -> None:
         f"scale is {made.scale}, expected a positive variance": not 0 < made.scale < np.inf,
         f"missing is {made.missing}, expected a share from 0 to below 1": not 0 <= made.missing < 1,
         f"there is no prior {made.prior!r}; choose one of {', '.join(PRIORS)}": made.prior not in PRIORS,
-        f"there are no weights {made.weights!r}; choose unit or normal": made.weights not in WEIGHTS,
+        f"there are no weights {made.weights!r}; choose {' or '.join(known)}": made.weights not in known,
         f"dtype is {made.dtype!r}, expected float32 or float64": made.dtype not in ("float32", "float64"),
     }
     for sentence, holds in wrong.items():

@@ -93,3 +93,36 @@ def _log1p_unit(x):
     if x == types.float32:
         return lambda x: _log1p32(x)
     return lambda x: math.log1p(x)
+
+
+@intrinsic
+def _exponent(typingctx, x):
+    """Of a positive, normal float32: the whole number n, as a float32, with 2^n <= x < 2^(n + 1)."""
+
+    def codegen(context, builder, signature, args):
+        whole = context.get_value_type(types.int32)
+        bias, place = (context.get_constant(types.int32, value) for value in (127, 23))
+        raised = builder.lshr(builder.bitcast(args[0], whole), place)
+        return builder.sitofp(builder.sub(raised, bias), context.get_value_type(types.float32))
+
+    return types.float32(types.float32), codegen
+
+
+@njit(inline="always")
+def _log32(x):
+    """n log 2 + log(x / 2^n), within 2e-7 absolute near 1 and relative elsewhere."""
+    n: Any = _exponent(x)  # type: ignore[call-arg]
+    power: Any = _power_of_two(-n)
+    return n * F(0.6931471805599453) + _log1p32(x * power - F(1.0))
+
+
+def log_positive(x):
+    """log(x) for x > 0; float32 for 2^-126 <= x <= 2^126."""
+    raise NotImplementedError("compiled only")
+
+
+@overload(log_positive, inline="always")
+def _log_positive(x):
+    if x == types.float32:
+        return lambda x: _log32(x)
+    return lambda x: math.log(x)

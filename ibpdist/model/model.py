@@ -9,7 +9,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import MEAN, Rule, Rules
 from ibpdist.model.observations._base import Observation, Params, Sums
 from ibpdist.model.priors._base import Prior
-from ibpdist.model.weights._base import Weights
+from ibpdist.model.weights._base import Density, Weights
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ class Model(Generic[Params, Sums]):
         if self.observation.dense and not self.prior.dense:
             raise UsageError(
                 f"{self.observation.name}: rows have every feature, but not with {self.prior.name}"
+            )
+        if self.observation.dense and self.weights.density is not Density.CLOSED:
+            raise UsageError(
+                f"{self.observation.name}: the weights of a row are integrated out, which needs normal ones, "
+                f"not {self.weights.name}"
             )
         drawn = {rule is Rule.DRAW for rule in self._every_rule()}
         if len(drawn) > 1:

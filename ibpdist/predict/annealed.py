@@ -35,14 +35,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from ibpdist.base.randomness import Draws
-from ibpdist.kernels import annealing
 from ibpdist.predict.estimates import LogRatio, Sampled, Sampling, jackknife
-from ibpdist.predict.predict import CERTAIN, LOG_2PI, Matrix, Predictor, Vector
+from ibpdist.predict.kinds import kind_of
+from ibpdist.predict.predict import CERTAIN, LOG_2PI, Mask, Matrix, Predictor, Vector
+from ibpdist.predict.walks import Legs, Walk
 
-Mask = NDArray[np.bool_]
 Lift = Callable[[Matrix, NDArray[np.intp], int], Vector]
 """(row) log of the density of the cells of a leg under the law that counts over that of the chains, given
 z (row, feature) of the rows with these places."""
@@ -55,10 +55,6 @@ APART, ERRORS = 0.5, 3.0
 """Directions disagree that differ by more than so many nats and so many errors."""
 LEAST = 0.01
 """Least error of a row, in nats."""
-_WEIGHTS: dict[str, annealing.Unit | annealing.Normal] = {
-    "unit": annealing.Unit(),
-    "normal": annealing.Normal(),
-}
 
 
 @dataclass(frozen=True)
@@ -71,9 +67,8 @@ class Law:
 
     @classmethod
     def of(cls, predictor: Predictor) -> Law:
-        """psi_d = noise_d + sum_k chance_k Sigma_d,kk."""
-        chance = expit(predictor.log_odds)
-        psi = predictor.cell_noise + chance @ predictor.variances()
+        """psi_d = noise_d + sum_k E y_k^2 Sigma_d,kk."""
+        psi = predictor.cell_noise + predictor.second_moments() @ predictor.variances()
         return cls(predictor.mean, psi, np.clip(predictor.log_odds, -CERTAIN, CERTAIN))
 
     def gram(self, seen: Mask) -> Matrix:
@@ -127,7 +122,7 @@ class Runner:
     """Runs chains of rows x (row, column), the first of which has the global number `start`."""
 
     law: Law
-    weights: str
+    walk: Walk
     x: Matrix
     visible: Mask
     hidden: Mask
@@ -150,20 +145,16 @@ class Runner:
     ) -> tuple[Chains, NDArray[np.uint8]]:
         """Chains of some rows, and their draws (row, chain, leg, draw, feature). Chains may jump between
         `modes` (row, mode, feature)."""
-        weights, key, features = _WEIGHTS[self.weights], draws.key("annealed"), len(self.law.odds)
-        room = (*annealing.room(weights, features), *annealing.room(weights, features))
-        ends = np.ascontiguousarray(modes[:, : weights.modes])
+        key, features = draws.key("annealed"), len(self.law.odds)
+        ends = np.ascontiguousarray(modes[:, : self.walk.modes])
         logs = np.empty((len(rows), chains, 2))
         kept = np.empty((len(rows), chains, 2, keep, features), np.uint8)
         for some, seen, asked in patterns(self.visible[rows], self.hidden[rows]):
             x, cells = self.x[rows[some]], [seen, seen | asked] if ahead else [seen | asked, seen]
             grams = np.array([self.law.gram(one) for one in cells])
             pulls = np.array([self.law.pull(x, one) for one in cells])
-            near = annealing.alike(grams[int(ahead)], weights.near)
-            asked_for = (ends[some], self.start + rows[some], chains, levels, keep, key)
-            logs[some], kept[some] = annealing.annealed(
-                weights, grams, pulls, self.law.odds, near, *asked_for, *room
-            )
+            legs = Legs(grams, pulls, grams[int(ahead)], self.law.odds, self.start + rows[some])
+            logs[some], kept[some] = self.walk(legs, ends[some], chains, levels, keep, key)
             logs[some, :, int(ahead)] += self.law.rest(x, asked)[:, None]
         visible, both = (logs[:, :, leg].T for leg in ((0, 1) if ahead else (1, 0)))
         return Chains(visible, both), kept
@@ -179,7 +170,8 @@ def annealed(
     lift: Lift | None = None,
 ) -> Sampled:
     """Scores of rows under the typical law of a predictor, or under one to which `lift` leads from there."""
-    run = Runner(Law.of(of), of.weights, np.where(visible | hidden, x, 0.0), visible, hidden, start)
+    walk = kind_of(of).walk(of)
+    run = Runner(Law.of(of), walk, np.where(visible | hidden, x, 0.0), visible, hidden, start)
     rows = np.flatnonzero(hidden.any(axis=1))
     trial, made = _trial(run, rows, plan), np.zeros((4, len(x)))
     for i in np.unique(trial.stage):

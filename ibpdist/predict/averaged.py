@@ -20,8 +20,9 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from ibpdist.predict.exact import FEATURES
-from ibpdist.predict.predict import Matrix, Predictor, predictor
+from ibpdist.catalog import systems
+from ibpdist.predict.kinds import kinds
+from ibpdist.predict.predict import Mask, Matrix, Predictor, predictor
 from ibpdist.predict.sampled import Sampled, Shared
 
 LEAST, MOST = 40, 200
@@ -33,7 +34,6 @@ BATCHES = 20
 NAMES = ("prevalence", "mean", "chance", "noise")
 """What a draw predicts with."""
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w.])")
-Mask = NDArray[np.bool_]
 Tick = Callable[[float], None]
 
 
@@ -136,7 +136,8 @@ def predictors(result: xr.DataTree, weights: str, most: int | None = None) -> li
 def _worth(draws: xr.Dataset, weights: str) -> int:
     """How many draws are averaged: as many as can be scored and held with little ado."""
     features = (draws["prevalence"].values > 0).sum(axis=-1)
-    patterns = np.exp2(np.minimum(features, FEATURES[weights])).mean()
+    most = kinds()[systems.weights_of(weights).density].enumerated
+    patterns = np.exp2(np.minimum(features, most)).mean()
     numbers = max(1.0, float(features.mean())) * draws.sizes["column"]
     return int(np.clip(min(WORK / patterns, NUMBERS / numbers), LEAST, MOST))
 

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from ibpdist.predict.predict import Density, Matrix, Predictor, Vector, density
-
-FEATURES = {"unit": 16, "normal": 12}
-"""Most features whose patterns are enumerated; normal weights need a factorisation a pattern."""
+from ibpdist.predict.kinds import kind_of
+from ibpdist.predict.predict import Density, Matrix, Predictor, Vector
 
 _ROWS, _CELLS = 2048, 1 << 22
 """Rows at a time, and numbers in a block of (row, pattern) or (pattern, column)."""
@@ -20,7 +18,7 @@ _ROWS, _CELLS = 2048, 1 << 22
 
 def enumerable(of: Predictor) -> bool:
     """Whether all patterns of features are summed."""
-    return of.features <= FEATURES[of.weights]
+    return kind_of(of).enumerates(of.features)
 
 
 def exact(of: Predictor, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> Vector:
@@ -28,7 +26,7 @@ def exact(of: Predictor, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[
 
     `x` (row, column) may hold anything in cells that are neither visible nor hidden.
     """
-    law = density(of)
+    law = kind_of(of).density(of)
     cuts = [slice(i, i + _ROWS) for i in range(0, len(x), _ROWS)]
     parts = [_rows(of, law, x[cut], visible[cut], hidden[cut]) for cut in cuts]
     return np.concatenate(parts) if parts else np.empty(0)

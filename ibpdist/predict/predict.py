@@ -14,19 +14,22 @@ where psi replaces y Sigma_d y' by its mean over w: exact for a dictionary witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
-from ibpdist.base.errors import UsageError
 from ibpdist.catalog import systems
+from ibpdist.model.observations.covariance import along, shrink
+from ibpdist.model.weights._base import Weights
+from ibpdist.model.weights.unit import Unit
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 LOG_2PI = float(np.log(2 * np.pi))
 CERTAIN = 500.0
@@ -50,7 +53,7 @@ class Predictor:
     group: NDArray[np.intp]
     log_odds: Vector
     active: NDArray[np.bool_]
-    weights: str = "unit"
+    weights: Weights = field(default_factory=Unit)
     unit: Vector | None = None
     extra: float = 0.0
 
@@ -73,9 +76,13 @@ class Predictor:
 
     def _variance_of_columns(self) -> Vector:
         """(column) as the model has it: E x^2 with weights, Var x without."""
-        chance = expit(self.log_odds)
-        share = systems.weights_of(self.weights).variance(chance)
-        made: Vector = self.noise + share @ self.mean**2 + chance @ self.variances()
+        share = self.weights.variance(expit(self.log_odds))
+        made: Vector = self.noise + share @ self.mean**2 + self.second_moments() @ self.variances()
+        return made
+
+    def second_moments(self) -> Vector:
+        """(feature) E y^2 of a row of which nothing is known."""
+        made: Vector = expit(self.log_odds) * self.weights.second
         return made
 
     def select(self, keep: NDArray[np.intp]) -> Predictor:
@@ -100,8 +107,7 @@ class Predictor:
 
     def spread(self) -> Matrix:
         """(rank, column) variances of A along the columns of the basis."""
-        shares: Matrix = 1 / (1 + self.spectrum[self.group].T / self.noise)
-        return shares
+        return shrink(self.spectrum[self.group].T, self.noise)
 
     def variance(self, y: Matrix) -> Matrix:
         """(pattern, column) y Sigma_d y' for y (pattern, feature)."""
@@ -109,7 +115,7 @@ class Predictor:
         turn = self.group if len(self.basis) > 1 else np.zeros_like(self.group)
         for g in np.unique(turn):
             here = turn == g
-            made[:, here] = (y @ self.basis[g]) ** 2 @ spread[:, here]
+            made[:, here] = along(y @ self.basis[g], spread[:, here])
         return made
 
     def variances(self) -> Matrix:
@@ -134,7 +140,8 @@ def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
     if unit is not None:
         # Columns that hardly vary in the rows of the fit may vary in others.
         unit = np.maximum(unit, np.median(unit))
-    return Predictor(mean, basis, spectrum, noise, group, _odds(params, features), active, weights, unit)
+    odds, found = _odds(params, features), systems.weights_of(weights)
+    return Predictor(mean, basis, spectrum, noise, group, odds, active, found, unit)
 
 
 class Density(Protocol):
@@ -216,18 +223,6 @@ class NormalDensity:
         fixed = (cells * (np.log(psi) + LOG_2PI)).sum(1) + np.linalg.slogdet(inner)[1]
         made: Vector = -0.5 * (fixed + (x**2 / psi).sum(1) - explained)
         return made
-
-
-_LAWS: dict[str, Callable[[Predictor], Density]] = {"unit": UnitDensity, "normal": NormalDensity}
-
-
-def density(of: Predictor) -> Density:
-    """The density of a predictor's weights."""
-    if of.weights not in _LAWS:
-        raise UsageError(
-            f"rows with {of.weights} weights cannot be scored yet; expected {' or '.join(_LAWS)}"
-        )
-    return _LAWS[of.weights](of)
 
 
 def _covariance(

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from ibpdist.predict.annealed import Lift, annealed, typical
 from ibpdist.predict.estimates import Sampled, Sampling, Shared, together
-from ibpdist.predict.predict import Matrix, Predictor, Vector, density
+from ibpdist.predict.kinds import kind_of
+from ibpdist.predict.predict import Mask, Matrix, Predictor, Vector
 
 __all__ = ["Sampled", "Sampling", "Shared", "sampled", "together"]
-
-Mask = NDArray[np.bool_]
 
 
 def sampled(
@@ -35,7 +34,8 @@ def sampled(
 
 def _lift(of: Predictor, x: Matrix, visible: Mask, hidden: Mask) -> Lift:
     """log r(z) of the visible cells (leg 0) and of all cells (leg 1)."""
-    full, chains = density(of), density(typical(of))
+    law = kind_of(of).density
+    full, chains = law(of), law(typical(of))
     cells = (visible, visible | hidden)
 
     def log_r(z: Matrix, rows: NDArray[np.intp], leg: int) -> Vector:

@@ -8,22 +8,12 @@ z, so w can be integrated out of it whatever z is (annealed.py).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ibpdist.predict.annealed import Law, annealed, patterns, typical
-from ibpdist.predict.predict import CERTAIN, Matrix, Predictor, Vector
+from ibpdist.predict.predict import Mask, Matrix, Predictor, Vector
 from ibpdist.predict.sampled import Sampled, Sampling
 
-__all__ = ["Law", "closed", "everywhere", "sequential"]
-
-Mask = NDArray[np.bool_]
-CLOSED = frozenset({"normal"})
-"""Weights under which a row that has every feature has a density in closed form."""
-
-
-def everywhere(of: Predictor) -> bool:
-    """Whether rows have every feature for certain, and a density in closed form."""
-    return of.weights in CLOSED and bool((of.log_odds >= CERTAIN).all())
+__all__ = ["Law", "closed", "sequential"]
 
 
 def closed(

@@ -7,7 +7,7 @@ from scipy.stats import kstest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk
-from tests.support.model_cases import Case, algorithm, begin, chunked, problem, sweep
+from tests.support.model_cases import WEIGHTS, Case, algorithm, begin, chunked, problem, sweep
 
 
 def test_the_same_key_gives_the_same_numbers():
@@ -77,7 +77,7 @@ def test_z_is_on_as_often_as_its_chance():
     assert abs(z.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / 4000)
 
 
-@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 def test_draws_of_rows_do_not_depend_on_chunks(weights):
     """Rows sorted by pattern get the numbers of their own global row, and come back in order."""
     x, observed = problem(3, 30, 4, "masked")

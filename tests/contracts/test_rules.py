@@ -6,11 +6,21 @@ import pytest
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule
 from ibpdist.model.observations.tiles import RULES as COMPILED
-from tests.support.model_cases import RULES, Case, algorithm, chunked, fit, objectives, problem, random_params
+from tests.support.model_cases import (
+    RULES,
+    WEIGHTS,
+    Case,
+    algorithm,
+    chunked,
+    fit,
+    objectives,
+    problem,
+    random_params,
+)
 from tests.support.model_cases import random_state as state_of
 
 every = pytest.mark.parametrize("rule", RULES)
-BOTH = pytest.mark.parametrize("weights", ["unit", "normal"])
+BOTH = pytest.mark.parametrize("weights", WEIGHTS)
 
 
 def step(rule, weights, seed=1, missing="masked", draws=None):

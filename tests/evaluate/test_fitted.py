@@ -11,7 +11,8 @@ from ibpdist.evaluate.fitted import predictor_of, result_of, source_of, spec_of
 from ibpdist.evaluate.synthetic import synthetic
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations.gaussian import Gaussian
-from ibpdist.predict.predict import density
+from ibpdist.model.weights.unit import Unit
+from ibpdist.predict.kinds import kind_of
 from ibpdist.runs.layout import state_of
 
 
@@ -51,9 +52,9 @@ def test_the_predictor_has_the_dictionary_of_the_fit_with_its_variance(result):
     np.testing.assert_allclose(chance, prior.expected(params.prior)[order], rtol=1e-9)
     np.testing.assert_allclose(chance, result["params"].chance, rtol=1e-9)
     np.testing.assert_array_equal(of.active, params.on[order] > 0.5)
-    assert of.weights == "unit"
+    assert of.weights == Unit()
     z = np.eye(len(of.mean))
-    assert np.isfinite(density(of).grid(np.zeros((1, 36)), np.ones((1, 36)), z)).all()
+    assert np.isfinite(kind_of(of).density(of).grid(np.zeros((1, 36)), np.ones((1, 36)), z)).all()
 
 
 def test_an_observation_without_densities_of_rows_is_refused(result, monkeypatch):

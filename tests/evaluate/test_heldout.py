@@ -29,7 +29,7 @@ from ibpdist.predict.predict import predictor
 from ibpdist.predict.rownoise import UNEVEN
 from ibpdist.predict.sampled import Sampling, sampled
 from ibpdist.predict.sequential import closed, sequential
-from tests.support.predictive import log_predictive, make_predictor, rows_of
+from tests.support.predictive import enumerate_at_most, log_predictive, make_predictor, rows_of
 
 
 def truth_of(data):
@@ -103,7 +103,7 @@ def test_variance_helps_when_the_dictionary_is_uncertain():
 
 @pytest.mark.parametrize("weights", ["unit", "normal"])
 def test_chunks_and_threads_do_not_matter(weights, monkeypatch):
-    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 4, "normal": 3})
+    enumerate_at_most(monkeypatch, 3)
     of = make_predictor(4, 10, seed=6, weights=weights)
     x, _ = rows_of(of, 50, seed=1)
     protocol = columns_visible("even", 10)
@@ -139,7 +139,7 @@ def test_uneven_rows_are_the_mixture_of_scores_at_each_level():
 
 
 def test_how_rows_with_weights_are_summed(monkeypatch):
-    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 4, "normal": 3})
+    enumerate_at_most(monkeypatch, 3)
     of = make_predictor(4, 6, seed=1, weights="normal")
     assert scorer_of(of.select(np.arange(3)), Sampling()).estimate is enumerated
     assert scorer_of(of, Sampling()).estimate is sequential
@@ -153,7 +153,7 @@ def test_sampling_agrees_with_enumeration_through_the_front_door(monkeypatch):
     x, _ = rows_of(of, 200, seed=1)
     source, protocol = ArrayData(x, chunk_rows=64), columns_visible("even", 20)
     true = score(of, source, protocol)
-    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 4, "normal": 4})
+    enumerate_at_most(monkeypatch, 4)
     drawn = score(of, source, protocol, Sampling(8, 40, 1))
     assert "8 annealed chains of 40 draws" in drawn.attrs["method"]
     assert (drawn.error > 0).all()
@@ -163,7 +163,7 @@ def test_sampling_agrees_with_enumeration_through_the_front_door(monkeypatch):
 
 
 def test_idle_features_are_left_out_only_when_they_cannot_matter(monkeypatch):
-    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 3, "normal": 3})
+    enumerate_at_most(monkeypatch, 3)
     params = {
         "mean": np.zeros((5, 4)),
         "noise": 1.0,
@@ -323,7 +323,7 @@ def test_the_data_of_a_fit_in_memory_are_given(tmp_path):
 
 
 def test_rows_that_hide_nothing_change_no_draw(monkeypatch):
-    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 2, "normal": 2})
+    enumerate_at_most(monkeypatch, 2)
     of = make_predictor(4, 10, seed=6)
     x, _ = rows_of(of, 30, seed=1)
     scorer = scorer_of(of, Sampling(2, 5))

@@ -9,11 +9,12 @@ from scipy.special import ndtr
 from ibpdist.base.errors import OutputInUse, UsageError
 from ibpdist.data.store import open_dataset
 from ibpdist.evaluate.synthetic import SHAPES, draw, plant, recipe, shapes, stored, synthesise, synthetic
+from tests.support.model_cases import WEIGHTS
 
 SMALL = {"rows": 2500, "columns": 7, "features": 3, "noise": 0.3, "seed": 5}
 
 
-@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_rows_do_not_depend_on_how_they_are_cut(weights, dtype):
     made = recipe("linear-gaussian", **SMALL, weights=weights, dtype=dtype, missing=0.2)

@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from ibpdist.kernels.scalars import exp_negative, log1p_unit
+from ibpdist.kernels.scalars import exp_negative, log1p_unit, log_positive
 
 
 @numba.njit
@@ -70,3 +70,20 @@ def test_ends_are_exact():
         assert exps(np.zeros(1, dtype))[0] == 1
         assert logs(np.zeros(1, dtype))[0] == 0
         assert logs(np.ones(1, dtype))[0] == pytest.approx(np.log(2), rel=3e-7)
+
+
+@numba.njit
+def positive_logs(x):
+    out = np.empty_like(x)
+    for i in range(x.size):
+        out[i] = log_positive(x[i])
+    return out
+
+
+def test_log_of_any_positive_number():
+    near = 1 + np.linspace(-0.3, 0.4, 5001)
+    x = np.concatenate([np.geomspace(2.0**-126, 2.0**126, 200_001), near, 2.0 ** np.arange(-126, 127)])
+    found, exact = positive_logs(x.astype(np.float32)), np.log(x.astype(np.float32).astype(float))
+    assert found.dtype == np.float32
+    assert np.max(np.abs(found - exact) / (1 + np.abs(exact))) < 2e-7
+    np.testing.assert_allclose(positive_logs(x), np.log(x), rtol=1e-15)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ibpdist.catalog import systems
 from ibpdist.data.arrays import ArrayData
 from ibpdist.evaluate import heldout
 from ibpdist.predict.annealed import LEAST, annealed
@@ -13,6 +14,7 @@ from ibpdist.predict.predict import Predictor
 from ibpdist.predict.sampled import Sampling, sampled, together
 from ibpdist.predict.sequential import sequential
 from tests.support import score_cases
+from tests.support.predictive import enumerate_at_most
 from tests.support.score_cases import case, outcomes
 
 SEEDS = [6, 16, 10, 9, 5]
@@ -81,7 +83,7 @@ def test_rows_with_modes_far_apart_are_covered_or_said_to_disagree():
 
 
 def test_the_number_of_rows_that_disagree_is_told(monkeypatch):
-    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 4, "normal": 4})
+    enumerate_at_most(monkeypatch, 4)
     of, x, visible = two_ways(rows=40)
     protocol = heldout.columns_visible(visible[0], 30)
     scored = heldout.score(of, ArrayData(x, chunk_rows=16), protocol, Sampling(2))
@@ -145,7 +147,7 @@ def test_an_error_is_never_zero_unless_nothing_is_left_to_chance():
 @pytest.mark.parametrize(("weights", "estimate"), [("unit", sampled), ("normal", sequential)])
 def test_rows_without_a_visible_cell_are_scored_by_the_prior(weights, estimate):
     of, x, visible = two_ways()
-    of = replace(of, weights=weights, noise=np.full(30, 0.5))
+    of = replace(of, weights=systems.weights_of(weights), noise=np.full(30, 0.5))
     none = np.zeros_like(visible)
     found, _ = estimate(of, x, none, visible, Sampling())
     truth = exact(of, x, none, visible)

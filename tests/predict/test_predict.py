@@ -1,14 +1,18 @@
 """Densities given z against plain sums, and predictors from named arrays."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from ibpdist.base.errors import UsageError
+from ibpdist.model.weights.normal import Normal
 from ibpdist.predict.exact import patterns
-from ibpdist.predict.predict import density, predictor
+from ibpdist.predict.kinds import kind_of
+from ibpdist.predict.predict import predictor
 from tests.support.predictive import covariances, log_given, make_predictor, rows_of
+
+
+def density(of):
+    return kind_of(of).density(of)
 
 
 @pytest.mark.parametrize("weights", ["unit", "normal"])
@@ -81,7 +85,7 @@ def test_predictor_reads_basis_and_odds():
     np.testing.assert_array_equal(made.variances(), of.variances())
     np.testing.assert_array_equal(made.log_odds, of.log_odds)
     assert made.active.tolist() == [True, True, False]
-    assert made.weights == "normal"
+    assert made.weights == Normal()
 
 
 def test_the_odds_are_those_of_the_chance_where_there_is_one():
@@ -138,5 +142,5 @@ def test_rows_of_normal_weights_have_the_covariance_of_the_model():
 
 
 def test_unknown_weights_are_refused():
-    with pytest.raises(UsageError, match="laplace weights cannot be scored yet; expected unit or normal"):
-        density(replace(make_predictor(1, 2, seed=1), weights="laplace"))
+    with pytest.raises(UsageError, match=r"unknown weights 'norma'; did you mean normal\?"):
+        predictor({"mean": np.ones((1, 2)), "noise": 1.0}, "norma")

@@ -8,8 +8,9 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal
 
 from ibpdist.predict.exact import exact
+from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.sampled import Sampling, together
-from ibpdist.predict.sequential import Law, closed, everywhere, sequential
+from ibpdist.predict.sequential import Law, closed, sequential
 from tests.support.predictive import make_predictor, rows_of
 
 CERTAIN = np.inf
@@ -28,7 +29,7 @@ def problem(features=4, columns=12, rows=40, seed=3, missing=False, odds=None):
 @pytest.mark.parametrize("missing", [False, True])
 def test_closed_form_is_the_conditional_of_a_normal(missing):
     of, x, visible, hidden = problem(odds=CERTAIN, missing=missing)
-    assert everywhere(of)
+    assert kind_of(of).closed(of) is closed
     for one, found in zip((of.plug_in(), of), closed(of, x, visible, hidden, Sampling()), strict=True):
         psi = one.noise + one.variances().sum(axis=0)
         whole = one.mean.T @ one.mean + np.diag(psi)

@@ -13,6 +13,7 @@ from ibpdist.report.summary import summary
 from ibpdist.runs import scores
 from ibpdist.storage import sealed
 from ibpdist.storage.lock import Lock
+from tests.support.predictive import enumerate_at_most
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_a_score_is_found_in_the_result_and_shown(sound, run, named):
 
 
 def test_rows_whose_chains_disagree_are_kept_and_shown(run, monkeypatch):
-    monkeypatch.setattr("ibpdist.predict.exact.FEATURES", {"unit": 1, "normal": 1})
+    enumerate_at_most(monkeypatch, 1)
     monkeypatch.setattr("ibpdist.predict.annealed.APART", -100.0)
     scored = ibp.evaluate(run, chains=2)
     apart = int(scored.disagree.sel(estimate="variance"))

@@ -14,6 +14,7 @@ import numpy as np
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW, HARD, MEAN
 from ibpdist.base.structs import combine, replace
+from ibpdist.catalog import systems
 from ibpdist.catalog.systems import SYSTEMS, build
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate
@@ -23,12 +24,10 @@ from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
 from ibpdist.model.priors.stick_breaking import StickBreaking, StickBreakingParams
-from ibpdist.model.weights.normal import Normal
-from ibpdist.model.weights.unit import Unit
 from tests.support import reference as ref
 
 PRIORS = {"finite": BetaBernoulli, "sticks": StickBreaking}
-WEIGHTS = {"unit": Unit, "normal": Normal}
+WEIGHTS = systems._weights()
 RULES = {"mean": MEAN, "mode": HARD, "draw": DRAW}
 FAMILIES = ("structured", "factorised")
 NOISES = ("one", "column", 0.7)
@@ -229,7 +228,7 @@ def random_state(case, params, chunk, seed):
     shape = (len(params.ids), chunk.rows)
     z = rng.uniform(0.02, 0.98, shape)
     z = np.round(z) if case.rule != "mean" else z
-    w = rng.normal(size=shape) if case.weights == "normal" else np.zeros((0, chunk.rows))
+    w = rng.normal(size=shape) if WEIGHTS[case.weights].has_weights else np.zeros((0, chunk.rows))
     return RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w.astype(chunk.x.dtype))
 
 

@@ -10,22 +10,27 @@ from ibpdist.model.observations.noise_and_scale import COLUMN_TURNS, ONE_TURNS
 from ibpdist.model.observations.variances import TOLERANCE
 from tests.support import reference as ref
 from tests.support import scattered_reference as rows
+from tests.support.laplace_reference import laplace_cost, respond_laplace
 from tests.support.model_cases import convex_log_off, prior_moments
 
 PSEUDO, FLOOR, WEAK, LOWEST, RELEVANT = 2.0, 1e-3, 0.1, 1e-3, 1e-3
 """The weak priors of the variances: two cells that varied by FLOOR * unit (one noise), WEAK * spread (a
 noise of each column, which is at least LOWEST * spread), unit (scale), RELEVANT * unit (of each feature)."""
-RESPOND = {"unit": ref.respond_unit, "normal": ref.respond_normal}
+RESPOND = {"unit": ref.respond_unit, "normal": ref.respond_normal, "laplace": respond_laplace}
+COST = {"laplace": laplace_cost}
 
 
 def sweep(state, log_odds, rule, inner=1):
     """`inner` Gauss-Seidel sweeps, features in the package's order."""
     nu, m, s2 = state.nu.copy(), state.m.copy(), state.s2.copy()
-    state = replace(state, nu=nu, m=m, s2=s2)
+    cost = np.zeros_like(nu) if state.weights in COST else None
+    state = replace(state, nu=nu, m=m, s2=s2, cost=cost)
     for _ in range(inner):
         for k, n in np.ndindex(nu.shape[1], nu.shape[0]):
             b, a = ref.linear(state, n, k), ref.quadratic(state, n, k)
             nu[n, k], m[n, k], s2[n, k] = RESPOND[state.weights](log_odds[k], b, a, rule)
+            if cost is not None:
+                cost[n, k] = COST[state.weights](b, a)
     return state
 
 
@@ -155,7 +160,7 @@ def score(case, state, params, log_off=convex_log_off):
         terms["unused"] = 0.0
     else:
         terms["tail"] = ref.tail(state)
-    if case.weights == "normal":
+    if case.weights != "unit":
         terms["weights"] = ref.weights(state)
     return terms | variances(case, state, observed)
 

@@ -94,7 +94,8 @@ def weights(state: State) -> float:
     for n in range(rows):
         for k in range(features):
             mean, variance = state.m[n, k], state.s2[n, k]
-            total -= state.nu[n, k] * (mean**2 + variance - 1 - log(variance)) / 2
+            cost = (mean**2 + variance - 1 - log(variance)) / 2 if state.cost is None else state.cost[n, k]
+            total -= state.nu[n, k] * cost
     return float(total)
 
 

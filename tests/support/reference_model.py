@@ -30,7 +30,8 @@ class State:
     `prior` is "finite" or "sticks"; `log_off` says what stands for E log(1 - pi) of the sticks:
     "convex" (with `terms` exact terms), "multinomial" or "exact"; `tail` adds the features
     beyond K of the Indian buffet process. With `fill_mean` and `fill_var` (N, D) missing cells
-    are latent with factors N(fill_mean, fill_var); without, they are left out.
+    are latent with factors N(fill_mean, fill_var); without, they are left out. `cost` (N, K) is what
+    q(w | z = 1) costs where it is not normal.
     """
 
     x: Floats
@@ -51,6 +52,7 @@ class State:
     tail: bool = False
     fill_mean: Floats | None = None
     fill_var: Floats | None = None
+    cost: Floats | None = None
 
 
 def cells(state: State) -> tuple[Floats, Floats, Bools]:

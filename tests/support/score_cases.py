@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from ibpdist.catalog import systems
 from ibpdist.predict.exact import exact
+from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.predict import Matrix, Predictor, Vector
-from ibpdist.predict.sampled import Sampled, Sampling, sampled, together
-from ibpdist.predict.sequential import Law, sequential
+from ibpdist.predict.sampled import Sampled, Sampling, together
+from ibpdist.predict.sequential import Law
 
 Mask = NDArray[np.bool_]
 MOST = {"unit": 14, "normal": 11}
@@ -72,8 +74,7 @@ def case(seed: int) -> Case:
 
 def annealed(made: Case, plan: Sampling) -> tuple[Sampled, Sampled]:
     """Scores from chains: with the mean of the dictionary and with its variance."""
-    estimate = {"unit": sampled, "normal": sequential}[made.of.weights]
-    return estimate(made.of, made.x, made.visible, made.hidden, plan, 0)
+    return kind_of(made.of).estimate(made.of, made.x, made.visible, made.hidden, plan, 0)
 
 
 def outcomes(made: Case, found: tuple[Sampled, Sampled]) -> Iterator[Outcome]:
@@ -86,7 +87,7 @@ def outcomes(made: Case, found: tuple[Sampled, Sampled]) -> Iterator[Outcome]:
 def _laws(of: Predictor) -> tuple[Predictor, Predictor]:
     """What the two scores are of; with normal weights the law has one noise for all z (sequential.py)."""
     plug = of.plug_in()
-    if of.weights == "unit":
+    if not of.weights.has_weights:
         return plug, of
     return plug, replace(plug, noise=Law.of(of).psi)
 
@@ -105,7 +106,7 @@ def _predictor(
         group=np.zeros(columns, dtype=np.intp),
         log_odds=np.asarray(logit(chance)),
         active=np.ones(features, dtype=bool),
-        weights=weights,
+        weights=systems.weights_of(weights),
     )
 
 
@@ -122,6 +123,6 @@ def _dictionary(rng: np.random.Generator, features: int, columns: int) -> Matrix
 
 def _rows(rng: np.random.Generator, of: Predictor, rows: int, rough: float) -> Matrix:
     z = rng.random((rows, of.features)) < expit(of.log_odds)
-    y = z * (rng.normal(size=z.shape) if of.weights == "normal" else 1.0)
+    y = z * (rng.normal(size=z.shape) if of.weights.has_weights else 1.0)
     made: Matrix = y @ of.mean + rough * np.sqrt(of.noise) * rng.normal(size=(rows, len(of.noise)))
     return made

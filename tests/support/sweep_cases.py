@@ -7,12 +7,19 @@ import math
 import numpy as np
 
 from tests.support import reference as ref
+from tests.support.laplace_reference import laplace_quantile, response
 
 
 def respond(weights, rule, odds, b, a, u, g):
     """(z, w, w2, entropy, cost) of one entry; cost is that of w given z = 1."""
     if weights == "unit":
         log_odds, w, w2, cost = odds + b - a / 2, 1.0, 1.0, 0.0
+    elif weights == "laplace":
+        evidence, w, variance, cost = response(b, a)
+        log_odds, w2 = odds + evidence, w * w + variance
+        if rule == "draw":
+            w = laplace_quantile(b, a, g)
+            w2, cost = w * w, abs(w) + math.log(2)
     else:
         v = 1 / (1 + a)
         m = v * b
@@ -33,7 +40,7 @@ def respond(weights, rule, odds, b, a, u, g):
 def loop(f, gamma, runs, prior, z, w, weights, rule, noise, inner):
     """New z, w (feature, row) and sums (4, run, feature) of on, entropy, cost, E y^2."""
     features, rows = f.shape
-    z, w = z.copy(), (w.copy() if weights == "normal" else np.ones_like(z))
+    z, w = z.copy(), (w.copy() if weights != "unit" else np.ones_like(z))
     sums = np.zeros((4, len(runs) - 1, features))
     for r in range(rows):
         p = int(np.searchsorted(runs, r, side="right")) - 1
@@ -64,7 +71,7 @@ def tables(seed, features, runs, weights, rule, inner, before=0, after=0):
         "gamma": root @ root.transpose(0, 2, 1),
         "prior": rng.normal(size=features),
         "z": z if rule == "mean" else np.round(z),
-        "w": rng.normal(size=shape if weights == "normal" else (0, whole)),
+        "w": rng.normal(size=shape if weights != "unit" else (0, whole)),
         "noise": (np.zeros((0, 0)), np.zeros((0, 0))),
     }
     if rule == "draw":

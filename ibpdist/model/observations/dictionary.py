@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.structs import Array, Named, dims, replace, struct
+from ibpdist.model.observations.covariance import along, shrink
 from ibpdist.model.observations.rotation import Columns, Family, Rotation, Scattered
 
 Float = NDArray[np.float64]
@@ -64,8 +65,8 @@ class GaussianParams:
         made = []
         for g, columns in enumerate(_columns(self)):
             noise, level, count = _levels(self.noise[columns])
-            shrink = 1.0 / (1.0 + self.spectrum[g][:, None] / noise)
-            made.append(Group(columns, self.basis[g], noise, level, count, shrink))
+            left = shrink(self.spectrum[g][:, None], noise)
+            made.append(Group(columns, self.basis[g], noise, level, count, left))
         return made
 
     def spectra(self) -> Float:
@@ -122,8 +123,8 @@ class ScatteredParams(GaussianParams):
     ahead: Array = dims("feature feature_")
 
     def groups(self) -> list[Group]:
-        every, shrink = np.arange(self.noise.size), 1.0 / (1.0 + self.spectrum.T / self.noise)
-        return [Group(slice(None), self.basis[0], self.noise, every, np.ones(self.noise.size), shrink)]
+        every, left = np.arange(self.noise.size), shrink(self.spectrum.T, self.noise)
+        return [Group(slice(None), self.basis[0], self.noise, every, np.ones(self.noise.size), left)]
 
     def spectra(self) -> Float:
         return np.asarray(self.spectrum)
@@ -318,7 +319,7 @@ def variance(params: GaussianParams) -> Float:
     """(feature, column) variances of the entries of A under q."""
     made = np.empty_like(params.mean)
     for group in params.groups():
-        made[:, group.columns] = (group.basis**2 @ group.shrink)[:, group.level]
+        made[:, group.columns] = along(group.basis, group.shrink)[:, group.level]
     return made
 
 
@@ -326,7 +327,7 @@ def second_moment(params: GaussianParams) -> Float:
     """(feature) sum over columns of E A_kd^2."""
     made: Float = np.einsum("kd,kd->k", params.mean, params.mean)
     for group in params.groups():
-        made += group.basis**2 @ (group.shrink @ group.count)
+        made += along(group.basis, group.shrink @ group.count)
     return made
 
 

@@ -38,16 +38,6 @@ def h(p: ArrayLike, rows: float) -> Vector:
     return np.where(p > 0, found, 0.0)
 
 
-def h_slope(p: ArrayLike, rows: float) -> Vector:
-    """The derivative of h_N at p in (0, 1]: (1 - (1 - p)^N) / p."""
-    p = np.asarray(p, dtype=np.float64)
-    if rows < 1:
-        return np.zeros_like(p)
-    with np.errstate(divide="ignore"):
-        found: Vector = -np.expm1(rows * np.log1p(-p)) / p
-    return found
-
-
 def _series(x: Vector, rows: float) -> Vector:
     """sum_r (-1)^(r + 1) binomial(N, r) x^r / r, for N x <= 1."""
     term = rows * x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, ClassVar, Protocol
 
 from numpy.typing import NDArray
@@ -21,12 +22,27 @@ class WeightSums:
     cost: Array = dims("feature")
 
 
+class Density(Enum):
+    """How the density of a row is found, given which features it has."""
+
+    INDEPENDENT = "independent"
+    """Its cells are independent: there is no weight."""
+    CLOSED = "closed"
+    """Its weights are integrated out in closed form."""
+    SAMPLED = "sampled"
+    """Its weights are drawn together with its features, each from the compiled response."""
+
+
 class Weights(Protocol):
     """A frozen dataclass of settings; the arithmetic of one entry is compiled (kernels/respond.py)."""
 
     name: ClassVar[str]
     has_weights: ClassVar[bool]
     """Whether rows carry a weight as state (unit weights do not)."""
+    density: ClassVar[Density]
+    """How rows are scored (predict/kinds.py)."""
+    second: ClassVar[float]
+    """E w^2 under the prior."""
     signed: ClassVar[bool]
     """Whether weights have signs, so that a feature is known up to a factor."""
     default_start: ClassVar[str]

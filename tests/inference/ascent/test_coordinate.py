@@ -18,6 +18,7 @@ from ibpdist.model.observations import dictionary
 from ibpdist.model.observations._base import RowState
 from tests.support.model_cases import (
     AT_ONCE,
+    WEIGHTS,
     Case,
     algorithm,
     begin,
@@ -36,7 +37,7 @@ from tests.support.odd import ODD
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 EVERY = pytest.mark.parametrize("missing", ["complete", "masked", "block", "rows"])
-BOTH = pytest.mark.parametrize("weights", ["unit", "normal"])
+BOTH = pytest.mark.parametrize("weights", WEIGHTS)
 
 
 def close(a, b, **tolerance):
@@ -232,13 +233,13 @@ def named(ids, **origin):
 @BOTH
 def test_align(weights):
     rng = np.random.default_rng(1)
-    w = rng.normal(size=(3, 5)) if weights == "normal" else np.zeros((0, 5))
+    w = rng.normal(size=(3, 5)) if weights != "unit" else np.zeros((0, 5))
     state = RowState(ids=np.array([4, 7, 9]), z=rng.random((3, 5)), w=w)
     assert align(state, named(state.ids)) is state
     made = align(state, named([9, 12, 4]))
     assert made.ids.tolist() == [9, 12, 4]
     np.testing.assert_array_equal(made.z, [state.z[2], np.zeros(5), state.z[0]])
-    if weights == "normal":
+    if weights != "unit":
         np.testing.assert_array_equal(made.w, [w[2], np.zeros(5), w[0]])
     else:
         assert made.w.shape == (0, 5)

@@ -9,6 +9,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from tests.support import reference as ref
 from tests.support.model_cases import (
+    WEIGHTS,
     Case,
     algorithm,
     chunked,
@@ -75,7 +76,7 @@ def test_step(case):
     compare(case, 5)
 
 
-@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 def test_several_inner_sweeps(weights, missing):
     compare(Case(weights=weights, missing=missing, noise="column"), 6, inner=3)
@@ -93,7 +94,7 @@ def test_fixed_scale_and_mass(prior):
 
 FEATURE = [
     Case(weights=weights, family=family, noise=noise, missing=missing, rule=rule, scale="feature")
-    for weights in ("unit", "normal")
+    for weights in WEIGHTS
     for family in ("structured", "factorised")
     for noise in ("one", "column", 0.7)
     for missing in ("complete", "masked", "rows")

@@ -9,6 +9,7 @@ from ibpdist.base.structs import replace
 from ibpdist.model.observations import dictionary, gaussian, patterns
 from ibpdist.model.observations.dictionary import GaussianParams, ScatteredParams
 from tests.support.model_cases import (
+    WEIGHTS,
     Case,
     algorithm,
     chunked,
@@ -68,7 +69,7 @@ def by_groups(params, alg, chunks):
     return replace(params, observation=made)
 
 
-@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("noise", ["one", "column"])
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_both_routes_find_the_same_rows_and_the_same_bound(weights, noise, share):

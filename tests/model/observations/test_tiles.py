@@ -9,7 +9,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of
 from ibpdist.model.observations import scattered, tiles
 from ibpdist.model.observations.tiles import run_grams, tile_rows
-from tests.support.model_cases import Case, algorithm, chunked, problem, random_params, random_state
+from tests.support.model_cases import WEIGHTS, Case, algorithm, chunked, problem, random_params, random_state
 
 
 @pytest.mark.parametrize(("columns", "itemsize"), [(1, 8), (100, 4), (1000, 4), (100_000, 8)])
@@ -20,7 +20,7 @@ def test_tile_rows(columns, itemsize):
     assert rows >= tile_rows(columns * 2, itemsize)
 
 
-@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("missing", ["complete", "masked", "block", "rows"])
 @pytest.mark.parametrize("rule", ["mean", "mode", "draw"])
 def test_tile_size_does_not_matter(weights, missing, rule, monkeypatch):

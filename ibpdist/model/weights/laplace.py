@@ -1,0 +1,64 @@
+"""Laplace weights: w ~ Laplace(0, 1), independent components (factors.md 7).
+
+q(z, w) is joint: given z = 1, w has the density of two normals cut at zero; given z = 0 it stays at its prior
+and costs nothing. w is integrated out of the update of z (kernels/laplace.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from ibpdist.base.rules import Rule
+from ibpdist.kernels import laplace
+from ibpdist.model.observations.variances import Evidence
+from ibpdist.model.weights._base import Density, WeightSums
+
+Matrix = NDArray[Any]
+LOG_2 = float(np.log(2))
+
+
+@dataclass(frozen=True)
+class Laplace:
+    name: ClassVar[str] = "laplace"
+    has_weights: ClassVar[bool] = True
+    density: ClassVar[Density] = Density.SAMPLED
+    second: ClassVar[float] = 2.0
+    signed: ClassVar[bool] = True
+    default_start: ClassVar[str] = "principal"
+    most_features: ClassVar[int] = 80
+    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "column", "scale": "feature"}
+    rows_have: ClassVar[str] = "have Laplace weights"
+    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
+
+    def respond(self) -> laplace.Laplace:
+        return laplace.Laplace()
+
+    def combine(self, z: Matrix, w: Matrix) -> Matrix:
+        return z * w
+
+    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+        """Lengths stay as they are: what is best for them needs sums of E |w|."""
+        return np.ones(len(on))
+
+    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+        return sums
+
+    def variance(self, chance: Matrix) -> Matrix:
+        return np.asarray(2.0 * chance)
+
+    def neg_log_prior(self, w: Matrix) -> Matrix:
+        return np.asarray(np.abs(w) + LOG_2)
+
+    def score(self, sums: WeightSums) -> dict[str, float]:
+        return {"weights": -float(sums.cost.sum())}
+
+    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+        """Quantiles of the probabilities of the normals, exact in both tails."""
+        size = -(log_ndtr(-np.abs(normals)) + LOG_2)
+        return np.asarray(np.copysign(size, normals), normals.dtype).reshape(features, rows)

@@ -1,0 +1,71 @@
+"""How rows are scored, by how their density is found given which features they have.
+
+Weights say which it is (`Weights.density`); all that scores need to know of it is one record here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from ibpdist.model.weights._base import Density as Found
+from ibpdist.predict.predict import CERTAIN, Density, Mask, Matrix, NormalDensity, Predictor, UnitDensity
+
+if TYPE_CHECKING:
+    from ibpdist.predict.estimates import Sampled, Sampling
+    from ibpdist.predict.walks import Walk
+
+Estimate = Callable[[Predictor, Matrix, Mask, Mask, "Sampling", int], "tuple[Sampled, Sampled]"]
+"""Scores of rows (predictor, x, visible, hidden, plan, number of the first row), with the mean of the
+dictionary and with its variance."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Patterns of up to `enumerated` features are summed under `density`; of more, scores are estimated from
+    chains that `walk`, and `words` say how. `everywhere` scores rows that have every feature for certain,
+    where that is a special case."""
+
+    density: Callable[[Predictor], Density]
+    enumerated: int
+    walk: Callable[[Predictor], Walk]
+    estimate: Estimate
+    words: str
+    everywhere: Estimate | None = None
+
+    def enumerates(self, features: int) -> bool:
+        """Whether all patterns of so many features are summed."""
+        return features <= self.enumerated
+
+    def closed(self, of: Predictor) -> Estimate | None:
+        """What scores rows without a sum over patterns, where they have every feature."""
+        return self.everywhere if (of.log_odds >= CERTAIN).all() else None
+
+    def told(self, plan: Sampling) -> str:
+        """The estimate in words."""
+        return self.words.format(chains=plan.chains, draws=plan.draws)
+
+
+def kind_of(of: Predictor) -> Kind:
+    """How rows of a predictor are scored."""
+    return kinds()[of.weights.density]
+
+
+@cache
+def kinds() -> Mapping[Found, Kind]:
+    """Normal weights need a factorisation for each pattern, so fewer features are enumerated."""
+    from ibpdist.kernels.annealing import Normal, Unit
+    from ibpdist.predict.sampled import sampled
+    from ibpdist.predict.sequential import closed, sequential
+    from ibpdist.predict.walks import Entries, Flips
+
+    drawn = "{chains} annealed chains of {draws} draws a row"
+    integrated = "{chains} annealed chains a row"
+    return {
+        Found.INDEPENDENT: Kind(UnitDensity, 16, lambda of: Flips(Unit()), sampled, drawn),
+        # Without a feature there is no weight, and then cells are independent.
+        Found.SAMPLED: Kind(UnitDensity, 0, lambda of: Entries(of.weights), sequential, integrated),
+        Found.CLOSED: Kind(NormalDensity, 12, lambda of: Flips(Normal()), sequential, integrated, closed),
+    }
