@@ -4,13 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import ibpdist as ibp
 from ibpdist.base.errors import UsageError
-from ibpdist.cli import main
 from ibpdist.data.urls import refuse_urls
 from ibpdist.report.plots import draw_strips
+from tests.support.command import invoke
 
 URL = "s3://bucket/thing"
 SENTENCE = (
@@ -111,7 +110,7 @@ def test_every_door_of_the_library(made, call, as_type):
     ],
 )
 def test_every_door_of_the_command_line(made, command):
-    result = CliRunner().invoke(main, command.format(made=made, url=URL).split())
+    result = invoke(*command.format(made=made, url=URL).split())
     assert result.exit_code == UsageError.code
     assert result.stderr.startswith(f"ibpdist: {URL}: is a URL")
     assert result.stderr.count("\n") == 1

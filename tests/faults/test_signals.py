@@ -3,10 +3,8 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,12 +15,11 @@ from ibpdist.data.arrays import ArrayData
 from ibpdist.runs import fit as pipeline
 from ibpdist.storage import events
 from tests.runs.test_fit import assert_same, planted
+from tests.support import command
 from tests.support.clusters import objectives
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
-HERE = Path(__file__).parents[2]
 FIT = ["--system", "lg-vi-infinite", "-K", "12", "--seed", "1", "--steps", "400", "--rtol", "0"]
-CLI = "from ibpdist.cli import main; main()"
 SECONDS = 30
 """Within which a signalled command ends; 10 on a machine of one's own."""
 
@@ -43,15 +40,7 @@ def plain(store, tmp_path_factory):
 
 def start(store, run, *options):
     """A fit in a process group of its own, as a shell gives to each command."""
-    command = [sys.executable, "-c", CLI, "fit", str(store), str(run), *FIT, *options]
-    return subprocess.Popen(
-        command,
-        env=os.environ | {"PYTHONPATH": str(HERE)},
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        process_group=0,
-    )
+    return command.start("fit", store, run, *FIT, *options, stdout=subprocess.DEVNULL, process_group=0)
 
 
 def wait_for_step(run, step, process):
@@ -127,11 +116,7 @@ def test_signalled_again_and_again(store, plain, tmp_path):
         wait_for_step(run, step, process)
         process.send_signal(signal.SIGTERM)
         process.wait(SECONDS)
-        command = [sys.executable, "-c", CLI, "resume", str(run)]
-        environment = os.environ | {"PYTHONPATH": str(HERE)}
-        process = subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
+        process = command.start("resume", run, stdout=subprocess.DEVNULL)
     assert process.wait(200) in (0, 7), process.stderr.read()
     assert_same(ibp.open_result(plain), ibp.open_result(run))
     assert verify(run) == []

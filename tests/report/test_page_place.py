@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import ibpdist as ibp
 from ibpdist.base.errors import IbpError, OutputInUse, UsageError
-from ibpdist.cli import main
 from ibpdist.report.place import is_page
+from tests.support.command import invoke
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def written(run: Path, *options: object) -> Result:
-    return CliRunner().invoke(main, ["report", str(run), *map(str, options)])
+    return invoke("report", run, *options)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

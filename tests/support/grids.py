@@ -1,8 +1,5 @@
 """Small campaigns for tests: data, a grid, and what is the same in two results."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +8,6 @@ from ibpdist.storage import events
 
 GROUPS = ("params", "rows", "trace", "internals", "diagnosis")
 HERE = Path(__file__).parents[2]
-MAIN = "import sys; from ibpdist.cli import main; sys.exit(main())"
 
 
 def small_store(folder: Path, rows: int = 240, **options: Any) -> Path:
@@ -37,14 +33,6 @@ def as_yaml(keys: dict[str, Any]) -> str:
         else:
             lines.append(f"{name}: {_text(value)}")
     return "\n".join(lines) + "\n"
-
-
-def command(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
-    """`ibpdist ARGUMENTS` in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    line = [sys.executable, "-c", MAIN, *map(str, arguments)]
-    return subprocess.Popen(line, env=environment, **(pipes | options))
 
 
 def same_bits(a: Any, b: Any) -> None:
