@@ -9,9 +9,10 @@ from ibpdist.base.errors import ClusterLost, InputError
 from ibpdist.engine.cluster import local
 from ibpdist.engine.dask import DaskEngine, Flight
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.runs.result import open_result
-from tests.support.clusters import IMPATIENT, PLAN, engine_on, fit_on, objectives
-from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
+from tests.support.clusters import IMPATIENT, PLAN, engine_on, fit_on
+from tests.support.compare import assert_same_result
+from tests.support.logs import objectives
+from tests.support.toy import blobs, save_blobs, serial_engine, toy_fit, toy_run, toy_spec
 
 pytestmark = pytest.mark.slow
 
@@ -88,18 +89,12 @@ def test_row_state_in_files(cluster, tmp_path, data):
 
 
 def test_whole_fit_has_the_result_of_the_serial_engine(cluster, tmp_path, data):
-    from ibpdist.runs.loop import drive
-
     spec = toy_spec(data)
-    one, job = toy_run(tmp_path / "one", spec)
-    drive(one, job, serial_engine(one.path, job))
+    one = toy_fit(tmp_path / "one", spec)
     other, job = toy_run(tmp_path / "other", spec)
     fit_on(cluster, other, job)
-    one.close()
     other.close()
-    for group in ("params", "rows", "trace", "internals"):
-        a, b = (open_result(run.path)[group].to_dataset().compute() for run in (one, other))
-        assert a.identical(b), group
+    assert_same_result(one, other.path)
 
 
 def test_map_keeps_the_order_of_its_items(cluster, tmp_path, data):

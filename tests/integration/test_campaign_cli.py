@@ -11,12 +11,9 @@ from ibpdist.campaigns.directory import CampaignDirectory
 from ibpdist.campaigns.verify import verify
 from ibpdist.storage import events
 from tests.support.command import invoke, start
-from tests.support.grids import as_yaml, grid, same_bits, small_store, steps_made, told
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return small_store(tmp_path_factory.mktemp("data"))
+from tests.support.compare import assert_same_result
+from tests.support.grids import as_yaml, grid, small_store, steps_made
+from tests.support.logs import events_of_kind
 
 
 @pytest.fixture
@@ -217,7 +214,7 @@ def test_killed_in_the_middle_it_computes_no_committed_fit_again(store, tmp_path
     wait_for(lambda: steps_of_group(run, 1) > 10, process)
     process.send_signal(signal.SIGKILL)
     process.wait(30)
-    committed = {event["fit"] for event in told(run, "fit")}
+    committed = {event["fit"] for event in events_of_kind(run, "fit")}
     assert len(committed) == 4
     assert all(problem.endswith("removes it") for problem in verify(run)), "at rest it is always valid"
     before = {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in committed}
@@ -225,12 +222,12 @@ def test_killed_in_the_middle_it_computes_no_committed_fit_again(store, tmp_path
     process = start("sweep", file, run, "--serial", "-q")
     assert process.wait(200) == 0, process.stderr.read()
     assert {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in committed} == before
-    assert len(told(run, "fit")) == 8
+    assert len(events_of_kind(run, "fit")) == 8
     assert steps_made(run) <= 120 + 15, f"{made} steps were made before"
     plain = ibp.sweep(keys, tmp_path / "plain")
     found = ibp.open_campaign(run)
     for fit in plain.manifest.fits:
-        same_bits(found.open(fit), plain.open(fit))
+        assert_same_result(found.open(fit), plain.open(fit))
     assert verify(run) == []
 
 

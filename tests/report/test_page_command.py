@@ -4,16 +4,13 @@ from pathlib import Path
 
 import pytest
 
-import ibpdist as ibp
 from tests.support.command import invoke
+from tests.support.finished import images_and_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("command") / "run"
-    data = ibp.synthetic("images", rows=60, noise=0.2, seed=3)
-    ibp.fit(data.x, system="lg-vi-finite", K=2, steps=2, run=folder)
-    return folder
+    return images_and_run(tmp_path_factory.mktemp("command")) / "run"
 
 
 def test_it_writes_into_the_run_and_says_where(run: Path) -> None:

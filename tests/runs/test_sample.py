@@ -10,6 +10,7 @@ from ibpdist.evaluate import posterior
 from ibpdist.report.page import report
 from ibpdist.report.summary import summary
 from ibpdist.storage import events
+from tests.support.compare import assert_same_result
 
 SYSTEMS = ["lg-gibbs-finite", "lg-gibbs-infinite", "fa-gibbs-infinite", "lg-collapsed-infinite"]
 STEPS = 24
@@ -20,12 +21,6 @@ every = pytest.mark.parametrize("system", SYSTEMS)
 
 def images(rows=60):
     return ibp.synthetic("images", rows=rows, noise=0.15, seed=3).x.values
-
-
-def same(a, b):
-    for group in GROUPS:
-        one, other = a[group].to_dataset().compute(), b[group].to_dataset().compute()
-        assert one.identical(other), group
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +91,7 @@ def test_resumed_in_the_middle_of_a_chain(system, step, tmp_path, whole):
     with pytest.raises(KeyboardInterrupt):
         ibp.fit(images(), system=system, run=run, serial=True, progress=Interrupt(step), **OPTIONS)
     ibp.resume(run, serial=True)
-    same(ibp.open_result(whole(system)), ibp.open_result(run))
+    assert_same_result(ibp.open_result(whole(system)), ibp.open_result(run))
     kinds = [event["event"] for event in events.read(run / "events.jsonl")]
     assert kinds.count("begin") == 2
     assert verify(run) == []

@@ -21,19 +21,13 @@ from ibpdist.model.weights.unit import Unit
 from tests.support import enumeration_infinite as exact
 from tests.support.anchored_cases import after_flips, anchored, cut, step, transition, whole
 from tests.support.enumeration import batch_error
+from tests.support.geweke import scattered_mask
 from tests.support.joint_infinite import Infinite, same_priors, scores, worst
 from tests.support.model_cases import begin
 
 PASS, CAUGHT = 4.0, 6.0
 CHAINS, SWEEPS, SIZES = 1500, 5, [2, 1, 2]
 slow = [pytest.mark.slow, pytest.mark.timeout(1200)]
-
-
-def scattered():
-    """Every column has its own pattern, one row sees nothing."""
-    mask = np.ones((5, 3), bool)
-    mask[1::2, 2], mask[0, 0], mask[4] = False, False, False
-    return mask
 
 
 FIXED = Infinite(noise=0.5, scale=1.5, mass=1.0)
@@ -47,10 +41,10 @@ SYSTEMS = {
     "lg column noise": Infinite(noise="column"),
     "fa column noise": Infinite("normal", "column"),
     "lg several": SEVERAL,
-    "lg masked": Infinite(mask=scattered()),
-    "fa masked column noise": Infinite("normal", "column", mask=scattered()),
-    "lg rows": Infinite(mask=scattered(), missing="rows"),
-    "fa rows column noise": Infinite("normal", "column", mask=scattered(), missing="rows"),
+    "lg masked": Infinite(mask=scattered_mask(5)),
+    "fa masked column noise": Infinite("normal", "column", mask=scattered_mask(5)),
+    "lg rows": Infinite(mask=scattered_mask(5), missing="rows"),
+    "fa rows column noise": Infinite("normal", "column", mask=scattered_mask(5), missing="rows"),
 }
 
 

@@ -12,17 +12,11 @@ from ibpdist.kernels import respond
 from ibpdist.model.observations import dictionary, gaussian, variances
 from ibpdist.model.priors import _mass, beta_bernoulli
 from ibpdist.model.weights.normal import Normal
-from tests.support.geweke import Joint, scores
+from tests.support.geweke import Joint, scattered_mask, scores
+from tests.support.joint_infinite import same_priors
 
 PASS, CAUGHT = 4.0, 6.0
 CHAINS, STEPS = 2000, 6
-
-
-def scattered():
-    """Every column has its own pattern, one row sees nothing."""
-    mask = np.ones((6, 3), bool)
-    mask[1::2, 2], mask[0, 0], mask[4] = False, False, False
-    return mask
 
 
 PLAIN = Joint(noise=0.5, scale=1.5, mass=2.0)
@@ -34,10 +28,10 @@ SYSTEMS = {
     "fa as it is": Joint("normal"),
     "lg even variances": Joint(floor=1.0),
     "fa column noise": Joint("normal", "column", floor=1.0),
-    "lg masked": Joint(mask=scattered(), floor=1.0),
-    "fa masked column noise": Joint("normal", "column", mask=scattered(), floor=1.0),
-    "lg rows": Joint(mask=scattered(), floor=1.0, missing="rows"),
-    "fa rows column noise": Joint("normal", "column", mask=scattered(), floor=1.0, missing="rows"),
+    "lg masked": Joint(mask=scattered_mask(6), floor=1.0),
+    "fa masked column noise": Joint("normal", "column", mask=scattered_mask(6), floor=1.0),
+    "lg rows": Joint(mask=scattered_mask(6), floor=1.0, missing="rows"),
+    "fa rows column noise": Joint("normal", "column", mask=scattered_mask(6), floor=1.0, missing="rows"),
     "fa scale of features": Joint("normal", scale="feature", floor=1.0),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
 }
@@ -45,9 +39,7 @@ SYSTEMS = {
 
 def run(joint, chains, monkeypatch, steps=STEPS):
     """Scores; the package's pseudo cell of the noise is set to that of the joint law."""
-    monkeypatch.setattr(gaussian, "FLOOR", joint.floor)
-    monkeypatch.setattr(gaussian, "WEAK", joint.floor)
-    monkeypatch.setattr(gaussian, "RELEVANT", joint.unit)
+    same_priors(joint, monkeypatch)
     return scores(joint, chains, steps, seed=11)
 
 

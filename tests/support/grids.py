@@ -6,7 +6,6 @@ from typing import Any
 import ibpdist as ibp
 from ibpdist.storage import events
 
-GROUPS = ("params", "rows", "trace", "internals", "diagnosis")
 HERE = Path(__file__).parents[2]
 
 
@@ -35,23 +34,12 @@ def as_yaml(keys: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def same_bits(a: Any, b: Any) -> None:
-    for name in GROUPS:
-        left, right = (one[name].to_dataset().compute() for one in (a, b))
-        assert left.identical(right), name
-
-
 def alone(fit: Any, run: Path, **where: Any) -> Any:
     """The same fit by itself."""
     spec = fit.spec
     keys = ("steps", "rtol", "inner", "holdout", "seed", "checkpoint", "chains", "burn", "thin")
     given = {name: getattr(spec, name) for name in keys}
     return ibp.fit(spec.data, run=run, system=spec.system, K=spec.truncation, **given, **spec.set, **where)
-
-
-def told(run: Path, kind: str) -> list[dict[str, Any]]:
-    """Events of one kind of a campaign."""
-    return [event for event in events.read(run / "events.jsonl") if event["event"] == kind]
 
 
 def steps_made(run: Path) -> int:
