@@ -23,6 +23,10 @@ def cluster(request):
         yield made
 
 
+two_workers = pytest.mark.parametrize("cluster", [2], indirect=True, ids=["2 workers"])
+"""For what does not depend on their number."""
+
+
 @pytest.fixture
 def data(tmp_path):
     return save_blobs(tmp_path / "x.npy", blobs(rows=430, width=10))
@@ -97,6 +101,7 @@ def test_whole_fit_has_the_result_of_the_serial_engine(cluster, tmp_path, data):
     assert_same_result(one, other.path)
 
 
+@two_workers
 def test_map_keeps_the_order_of_its_items(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -105,6 +110,7 @@ def test_map_keeps_the_order_of_its_items(cluster, tmp_path, data):
     run.close()
 
 
+@two_workers
 def test_an_error_in_a_task_arrives_as_it_was_raised(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -115,6 +121,7 @@ def test_an_error_in_a_task_arrives_as_it_was_raised(cluster, tmp_path, data):
     run.close()
 
 
+@two_workers
 def test_tasks_carry_strings_and_numbers_only(cluster, tmp_path, data, monkeypatch):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -132,6 +139,7 @@ def test_tasks_carry_strings_and_numbers_only(cluster, tmp_path, data, monkeypat
     run.close()
 
 
+@two_workers
 def test_an_abandoned_sweep_cancels_its_tasks(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -143,6 +151,7 @@ def test_an_abandoned_sweep_cancels_its_tasks(cluster, tmp_path, data):
     run.close()
 
 
+@two_workers
 def test_a_stall_is_named(cluster, tmp_path, data, monkeypatch):
     from dataclasses import replace
 
@@ -166,6 +175,7 @@ def test_a_new_run_at_the_same_place_does_not_meet_the_memo_of_the_old_one(clust
     assert drive_steps == list(objective.values())
 
 
+@two_workers
 def test_it_is_an_engine(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)

@@ -16,7 +16,8 @@ from tests.support.geweke import Joint, scattered_mask, scores
 from tests.support.joint_infinite import same_priors
 
 PASS, CAUGHT = 4.0, 6.0
-CHAINS, STEPS = 2000, 6
+CHAINS, STEPS = 1000, 6
+"""Half as many show nearly all that is wrong; before a release twice as many must pass."""
 
 
 PLAIN = Joint(noise=0.5, scale=1.5, mass=2.0)
@@ -60,9 +61,10 @@ def test_sampler_in_short(name, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("chains", [CHAINS, pytest.param(2 * CHAINS, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_sampler(name, monkeypatch):
-    found = run(SYSTEMS[name], CHAINS, monkeypatch)
+def test_sampler(name, chains, monkeypatch):
+    found = run(SYSTEMS[name], chains, monkeypatch)
     assert np.isfinite(list(found.values())).all(), found
     said, size = worst(found)
     assert size < PASS, said
@@ -145,21 +147,21 @@ def old_dictionary(monkeypatch):
 
 
 WRONG = [
-    (odds_off, "lg fixed"),
-    (old_dictionary, "fa fixed"),
-    (count_off, "lg fixed"),
-    (wide_dictionary, "lg fixed"),
-    (factorised_dictionary, "lg crowded"),
-    (shape_off, "lg even variances"),
-    (heavy_weights, "fa fixed"),
-    (mass_off, "lg as it is"),
-    (every_cell_counts, "lg masked"),
+    (odds_off, "lg fixed", CHAINS // 2),
+    (old_dictionary, "fa fixed", CHAINS // 2),
+    (count_off, "lg fixed", CHAINS // 2),
+    (wide_dictionary, "lg fixed", CHAINS // 2),
+    (factorised_dictionary, "lg crowded", 2 * CHAINS),  # with half as many it is about 6
+    (shape_off, "lg even variances", CHAINS // 2),
+    (heavy_weights, "fa fixed", CHAINS // 2),
+    (mass_off, "lg as it is", CHAINS // 2),
+    (every_cell_counts, "lg masked", CHAINS // 2),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("wrong", "name"), WRONG)
-def test_a_wrong_sampler_is_caught(wrong, name, monkeypatch):
+@pytest.mark.parametrize(("wrong", "name", "chains"), WRONG)
+def test_a_wrong_sampler_is_caught(wrong, name, chains, monkeypatch):
     wrong(monkeypatch)
-    _, size = worst(run(SYSTEMS[name], CHAINS, monkeypatch))
+    _, size = worst(run(SYSTEMS[name], chains, monkeypatch))
     assert size > CAUGHT
