@@ -1,10 +1,25 @@
-"""Settings of the whole suite: reproducible examples, pictures without a display."""
+"""Settings of the whole suite: reproducible examples, pictures without a display; fixtures of many files."""
 
 import matplotlib
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.grids import small_store
 
 matplotlib.use("Agg")
 settings.register_profile(
     "everyday", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("everyday")
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory):
+    """The dataset of small campaigns; nothing is ever written to it."""
+    return small_store(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture
+def save_whenever_due(monkeypatch):
+    """A checkpoint is saved whenever one is due, however short the steps are."""
+    monkeypatch.setattr("ibpdist.runs.loop.SHARE", 0)

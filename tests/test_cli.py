@@ -16,7 +16,6 @@ import click
 import numpy as np
 import pytest
 import xarray as xr
-from click.testing import CliRunner, Result
 
 import ibpdist
 from ibpdist.base import errors
@@ -25,22 +24,17 @@ from ibpdist.catalog.systems import STARTS
 from ibpdist.cli import main
 from ibpdist.cli._options import size
 from ibpdist.cli._outcome import Terminated
+from tests.support.command import HOME, invoke, program, start
 
-HOME = str(Path(ibpdist.__file__).parents[1])
-START = f"import sys; sys.path.insert(0, {HOME!r}); from ibpdist.cli import main; main()"
 COMMANDS = [
     "demo", "synth", "ingest", "choose", "fit", "resume", "sweep", "show", "report", "evaluate", "transform",
     "export", "verify", "systems", "bound",
 ]  # fmt: skip
 
 
-def run(*args: object) -> Result:
-    return CliRunner().invoke(main, [str(arg) for arg in args])
-
-
 def fails(code: int, *args: object) -> str:
     """The one line with which a command fails."""
-    result = run(*args)
+    result = invoke(*args)
     assert result.exit_code == code, result.output
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1, result.stderr
@@ -49,7 +43,7 @@ def fails(code: int, *args: object) -> str:
 
 
 def works(*args: object) -> str:
-    result = run(*args)
+    result = invoke(*args)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -219,14 +213,14 @@ def test_an_error_has_its_code_and_one_line(
     error: BaseException, code: int, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(main.commands["systems"], "callback", _raiser(error))
-    result = run("systems")
+    result = invoke("systems")
     assert (result.exit_code, result.stderr) == (code, line + "\n")
 
 
 @pytest.mark.parametrize("error", [ValueError("odd"), errors.IbpError("odd"), ConnectionError("odd")])
 def test_only_a_bug_shows_a_traceback(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main.commands["systems"], "callback", _raiser(error))
-    result = run("systems")
+    result = invoke("systems")
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
     assert "odd" in result.stderr
@@ -244,8 +238,7 @@ def _raiser(error: BaseException) -> Callable[[], None]:
 def test_a_signal_ends_a_command(number: signal.Signals, code: int, tmp_path: Path) -> None:
     store = tmp_path / "big.zarr"
     options = ["--rows", "50000000", "--columns", "64", "--features", "4"]
-    command = [sys.executable, "-c", START, "synth", "linear-gaussian", str(store), *options]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with start("synth", "linear-gaussian", store, *options) as process:
         deadline = time.monotonic() + 60
         while not any(path.is_file() for path in tmp_path.rglob("*")):
             assert process.poll() is None
@@ -312,7 +305,7 @@ def test_a_signal_that_was_swallowed_is_raised_again(command: str, said: str) ->
 
 
 def test_the_code_leaves_the_process() -> None:
-    done = subprocess.run([sys.executable, "-c", START, "show", os.devnull], capture_output=True, text=True)
+    done = subprocess.run(program("show", os.devnull), capture_output=True, text=True)
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
 
@@ -331,7 +324,7 @@ def test_a_warning_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.warn("old", DeprecationWarning, stacklevel=1)
 
     monkeypatch.setattr(main.commands["systems"], "callback", command)
-    assert run("systems").stderr == "ibpdist: warning: the bits may differ\n"
+    assert invoke("systems").stderr == "ibpdist: warning: the bits may differ\n"
 
 
 # ---- data ------------------------------------------------------------------------------------
@@ -415,14 +408,14 @@ def test_a_finished_run_is_left_alone(made: Path) -> None:
 
 def test_a_fit_that_meets_the_default_limit_is_code_7(made: Path, tmp_path: Path) -> None:
     options = ["--system", "lg-vi-finite", "-K", 6, "--serial", "-q", "--rtol", 0]
-    given = run("fit", made / "images.zarr", tmp_path / "given", *options, "--steps", 2)
+    given = invoke("fit", made / "images.zarr", tmp_path / "given", *options, "--steps", 2)
     assert (given.exit_code, given.output) == (0, "")
-    left = run("fit", made / "images.zarr", tmp_path / "left", *options)
+    left = invoke("fit", made / "images.zarr", tmp_path / "left", *options)
     assert (left.exit_code, left.output) == (7, "")
-    assert run("resume", tmp_path / "left", "-q").exit_code == 7
-    assert run("resume", tmp_path / "given", "-q").exit_code == 0
+    assert invoke("resume", tmp_path / "left", "-q").exit_code == 7
+    assert invoke("resume", tmp_path / "given", "-q").exit_code == 0
     drawn = ["--system", "lg-gibbs-finite", "-K", 3, "--serial", "-q"]
-    assert run("fit", made / "images.zarr", tmp_path / "drawn", *drawn).exit_code == 0
+    assert invoke("fit", made / "images.zarr", tmp_path / "drawn", *drawn).exit_code == 0
 
 
 def test_an_estimate_fits_nothing(made: Path, tmp_path: Path) -> None:
@@ -448,7 +441,7 @@ def test_an_estimate_fits_nothing(made: Path, tmp_path: Path) -> None:
 
 def test_progress_goes_to_standard_error(made: Path, tmp_path: Path) -> None:
     options = ["--system", "lg-vi-finite", "-K", 4, "--serial", "--steps", 3, "--rtol", 0]
-    result = run("fit", made / "images.zarr", tmp_path / "run", *options, "-v")
+    result = invoke("fit", made / "images.zarr", tmp_path / "run", *options, "-v")
     lines = result.stderr.splitlines()
     steps = [line.partition(",")[0] for line in lines if line.startswith("fit: step")]
     assert steps == [f"fit: step {n} of at most 3" for n in (1, 2, 3)]
@@ -474,7 +467,7 @@ def test_a_score_is_printed_though_the_disk_is_full(
 
     works("synth", "images", tmp_path / "new.zarr", "--rows", 40, "--noise", 0.1, "--seed", 4)
     monkeypatch.setattr(os, "pwrite", full)
-    done = run("evaluate", made / "run", tmp_path / "new.zarr", "-q")
+    done = invoke("evaluate", made / "run", tmp_path / "new.zarr", "-q")
     assert done.exit_code == 0
     assert done.stdout.startswith("held-out score: ")
     kept = f"the score is not kept in the run: {made / 'run/lock'}: No space left on device"
@@ -512,9 +505,8 @@ def test_an_interrupted_fit_says_how_to_go_on_and_goes_on_to_the_same_bits(tmp_p
     options = ["--system", "lg-vi-infinite", "-K", 16, "--seed", 2, "--serial", "--steps", 60, "--rtol", 0]
     options += ["--checkpoint", 3, "-q"]
     works("fit", tmp_path / "a.zarr", tmp_path / "whole", *options)
-    command = [sys.executable, "-c", START, "fit", tmp_path / "a.zarr", tmp_path / "cut", *options]
     log = tmp_path / "cut/events.jsonl"
-    with subprocess.Popen([str(arg) for arg in command], stderr=subprocess.PIPE, text=True) as process:
+    with start("fit", tmp_path / "a.zarr", tmp_path / "cut", *options) as process:
         while not (log.exists() and log.read_text().count('"step"') >= 8):
             assert process.poll() is None
             time.sleep(0.01)

@@ -57,5 +57,5 @@ def test_a_chain_that_draws_from_the_prior_is_caught():
 
 @pytest.mark.slow
 def test_short_calibration_of_the_collapsed_sampler():
-    found = ranks(JOINT, SAMPLERS["collapsed"](JOINT), 60, 200, 40)
+    found = ranks(JOINT, SAMPLERS["collapsed"](JOINT), 40, 150, 30)
     assert min(p_values(found).values()) > 1e-3

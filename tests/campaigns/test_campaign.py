@@ -7,7 +7,8 @@ import ibpdist as ibp
 from ibpdist.base.errors import StorageError, UsageError
 from ibpdist.campaigns.campaign import Campaign, run_of
 from ibpdist.campaigns.directory import CampaignDirectory, fit_folder
-from tests.support.grids import grid, same_bits, small_store
+from tests.support.compare import assert_same_result
+from tests.support.grids import grid, small_store
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def test_the_best_fit_has_the_highest_number(campaign, by):
     assert campaign.number(best, by) == float(campaign.summary[by].max())
     result = campaign.best(by)
     assert result.attrs["objective"] == campaign.number(best, "objective")
-    same_bits(result, ibp.open_result(fit_folder(campaign.path, best.id)))
+    assert_same_result(result, ibp.open_result(fit_folder(campaign.path, best.id)))
 
 
 def test_the_best_is_by_heldout_where_there_is_one(campaign):

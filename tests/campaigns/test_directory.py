@@ -20,7 +20,8 @@ from ibpdist.campaigns.directory import (
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.campaigns.verify import verify
 from ibpdist.storage import sealed
-from tests.support.grids import grid, small_store, told
+from tests.support.grids import grid, small_store
+from tests.support.logs import events_of_kind
 
 
 def spec_of(**keys):
@@ -56,7 +57,7 @@ def test_a_manifest_changes_only_with_the_grid(tmp_path):
     assert path.stat().st_mtime_ns == before
     begun(tmp_path / "run", truncation=[3, 4, 5])
     assert path.stat().st_mtime_ns > before
-    assert [(e["fits"], e["new"]) for e in told(tmp_path / "run", "manifest")] == [(4, 4), (6, 2)]
+    assert [(e["fits"], e["new"]) for e in events_of_kind(tmp_path / "run", "manifest")] == [(4, 4), (6, 2)]
 
 
 def test_other_data_are_refused(tmp_path):

@@ -13,12 +13,7 @@ from ibpdist.campaigns.estimate import estimate
 from ibpdist.campaigns.run import spec_of
 from ibpdist.campaigns.timing import WRITING, Timing, Trial
 from ibpdist.data.arrays import as_source
-from tests.support.grids import grid, small_store
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return small_store(tmp_path_factory.mktemp("data"))
+from tests.support.grids import grid
 
 
 def test_it_counts_plans_and_times(store, tmp_path):

@@ -23,12 +23,8 @@ from ibpdist.data.splits import held
 from ibpdist.inference.batch import AllEnded
 from ibpdist.runs.job import job_of
 from ibpdist.storage import events
-from tests.support.grids import grid, small_store, told
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return small_store(tmp_path_factory.mktemp("data"))
+from tests.support.grids import grid
+from tests.support.logs import events_of_kind
 
 
 @pytest.fixture
@@ -163,7 +159,7 @@ def test_the_seconds_of_a_step_are_shared_by_those_who_made_it(store, tmp_path):
     (folder,) = (run / "groups").iterdir()
     log = [event for event in events.read(folder / "events.jsonl") if event["event"] == "step"]
     whole = sum(event["seconds"] for event in log)
-    told_seconds = sum(event["seconds"] for event in told(run, "fit"))
+    told_seconds = sum(event["seconds"] for event in events_of_kind(run, "fit"))
     assert told_seconds == pytest.approx(whole, abs=0.01)
     assert float(found.summary.seconds.sum()) == pytest.approx(whole, abs=0.01)
     assert (found.summary.seconds.sel(step_limit=3) < found.summary.seconds.sel(step_limit=9)).all()

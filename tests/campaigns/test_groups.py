@@ -12,12 +12,8 @@ from ibpdist.campaigns.directory import Manifest
 from ibpdist.campaigns.groups import parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.engine.place import Place
-from tests.support.grids import alone, grid, same_bits, small_store, steps_made
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return small_store(tmp_path_factory.mktemp("data"))
+from tests.support.compare import assert_same_result
+from tests.support.grids import alone, grid, steps_made
 
 
 def fits_of(store, **keys):
@@ -75,7 +71,7 @@ def test_groups_side_by_side_have_the_bits_of_fits_alone(store, tmp_path):
     assert (found.summary.status == "finished").all()
     assert len(list((tmp_path / "run" / "groups").iterdir())) == 2
     for at, fit in enumerate(found.manifest.fits[::2]):
-        same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
+        assert_same_result(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
 
 
 @pytest.mark.slow

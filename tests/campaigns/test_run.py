@@ -27,16 +27,13 @@ from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.batch import Batch
 from ibpdist.report.campaign import summary
 from ibpdist.storage import events, sealed
-from tests.support.grids import alone, as_yaml, grid, same_bits, small_store, steps_made, told
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return small_store(tmp_path_factory.mktemp("data"))
+from tests.support.compare import assert_same_result
+from tests.support.grids import alone, as_yaml, grid, small_store, steps_made
+from tests.support.logs import events_of_kind
 
 
 def finished(run):
-    return [event["fit"] for event in told(run, "fit")]
+    return [event["fit"] for event in events_of_kind(run, "fit")]
 
 
 def test_a_grid_is_swept(store, tmp_path):
@@ -56,7 +53,7 @@ def test_each_fit_has_the_bits_it_has_alone(store, tmp_path):
     keys = {"system": systems, "truncation": 3, "steps": [4, 7], "restarts": 1, "holdout": 0.3}
     found = ibp.sweep(grid(store, **keys), tmp_path / "run")
     for at, fit in enumerate(found.manifest.fits):
-        same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
+        assert_same_result(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
 
 
 @pytest.mark.slow
@@ -67,7 +64,7 @@ def test_starts_that_ask_and_moves_have_the_bits_they_have_alone(store, tmp_path
     steps = {int(found.number(fit, "steps")) for fit in found.manifest.fits}
     assert len(steps) > 1, "they end at different steps"
     for at, fit in enumerate(found.manifest.fits):
-        same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
+        assert_same_result(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
 
 
 def test_adding_to_the_grid_computes_only_what_is_new(store, tmp_path):
@@ -81,7 +78,7 @@ def test_adding_to_the_grid_computes_only_what_is_new(store, tmp_path):
     assert len(finished(run)) == len(set(finished(run))) == 9
     assert found.summary.sizes["truncation"] == found.summary.sizes["restart"] == 3
     assert (found.summary.status == "finished").all()
-    assert [event["new"] for event in told(run, "manifest")] == [4, 5]
+    assert [event["new"] for event in events_of_kind(run, "manifest")] == [4, 5]
 
 
 def test_a_smaller_grid_shows_less_and_loses_nothing(store, tmp_path):
@@ -108,7 +105,7 @@ def test_a_fit_with_bad_settings_fails_alone(store, tmp_path):
     assert np.isnan(failed.objective).all()
     assert "or noise=one to learn it" in failed.stop.values.flat[0]
     for fit in good.manifest.fits:
-        same_bits(good.open(fit), bad.open(bad.one(**fit.labels, noise="one")))
+        assert_same_result(good.open(fit), bad.open(bad.one(**fit.labels, noise="one")))
     with pytest.raises(StorageError, match=r"noise 1e-100, restart 0: failed: noise is"):
         bad.fit(truncation=3, restart=0, noise=TINY)
 
@@ -186,12 +183,12 @@ def test_a_fit_that_breaks_in_a_step_fails_alone_and_is_tried_again(store, tmp_p
     assert (reason, code) == ("ZeroDivisionError: on purpose; this is a bug", 1)
     for other in found.manifest.fits:
         if other != fit:
-            same_bits(found.open(other), plain.open(other))
+            assert_same_result(found.open(other), plain.open(other))
     monkeypatch.setattr(Coordinate, "update", update)
     again = ibp.sweep(grid(store), run)
     assert again.failed == []
     assert len(finished(run)) == 4, "the others were not made again"
-    same_bits(again.open(fit), plain.open(fit))
+    assert_same_result(again.open(fit), plain.open(fit))
 
 
 @pytest.mark.slow
@@ -211,7 +208,7 @@ def test_what_breaks_a_whole_group_is_found_by_halves(store, tmp_path, monkeypat
     assert reason == "ValueError: a chunk that one fit cannot take; this is a bug"
     for other in found.manifest.fits:
         if other != fit:
-            same_bits(found.open(other), plain.open(other))
+            assert_same_result(found.open(other), plain.open(other))
     assert verify(tmp_path / "run") == []
 
 
@@ -225,12 +222,12 @@ def test_an_interrupted_sweep_goes_on_where_it_was(store, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         ibp.sweep(keys, run, progress=stop)
-    assert told(run, "interrupted")
+    assert events_of_kind(run, "interrupted")
     assert not (run / "lock").exists()
     found = ibp.sweep(keys, run)
     assert steps_made(run) < 2 * 12 - 4, "it went on from a checkpoint"
     for fit in plain.manifest.fits:
-        same_bits(found.open(fit), plain.open(fit))
+        assert_same_result(found.open(fit), plain.open(fit))
 
 
 def test_results_that_were_written_are_not_written_again(store, tmp_path, monkeypatch):
@@ -255,7 +252,7 @@ def test_results_that_were_written_are_not_written_again(store, tmp_path, monkey
     assert {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in made} == first
     plain = ibp.sweep(grid(store), tmp_path / "plain")
     for fit in plain.manifest.fits:
-        same_bits(found.open(fit), plain.open(fit))
+        assert_same_result(found.open(fit), plain.open(fit))
 
 
 def begins(run):
@@ -285,13 +282,13 @@ def test_a_smaller_grid_goes_on_with_the_group_that_is_under_way(store, tmp_path
     assert {one.fits for one in seen} == {2}
     assert max(one.ended for one in seen) == max(len(one.running) for one in seen) == 2
     for fit in found.manifest.fits:
-        same_bits(found.open(fit), plain.open(fit))
+        assert_same_result(found.open(fit), plain.open(fit))
     assert verify(run) == []
     made = steps_made(run)
     whole = ibp.sweep(keys, run)
     assert steps_made(run) == made, "the others were finished with them"
     for fit in plain.manifest.fits:
-        same_bits(whole.open(fit), plain.open(fit))
+        assert_same_result(whole.open(fit), plain.open(fit))
 
 
 def test_a_failed_fit_does_not_end_the_group_of_the_others(store, tmp_path, monkeypatch):
@@ -359,7 +356,7 @@ def test_a_score_that_cannot_be_made_fails_its_fit(store, tmp_path, monkeypatch)
     assert (found.summary.status == "failed").all()
     ((_, reason, code),) = found.failed
     assert (reason, code) == ("has no held-out score: not this one", 2)
-    assert told(tmp_path / "run", "scored") == []
+    assert events_of_kind(tmp_path / "run", "scored") == []
     monkeypatch.undo()
     assert ibp.sweep(grid(store, truncation=3, restarts=1, holdout=0.25), tmp_path / "run").is_scored
 
@@ -381,9 +378,9 @@ def test_a_score_that_cannot_be_kept_fails_its_fit(store, tmp_path, monkeypatch)
     assert (failed, code) == (fit, StorageError.code)
     assert reason.endswith("heldout.json: No space left on device")
     assert (found.number(fit, "status"), found.number(fit, "stop")) == ("failed", reason)
-    assert len(told(run, "scored")) == 2, "of the first sweep"
+    assert len(events_of_kind(run, "scored")) == 2, "of the first sweep"
     assert ibp.sweep(keys, run).failed == []
-    assert len(told(run, "scored")) == 3
+    assert len(events_of_kind(run, "scored")) == 3
 
 
 def test_a_lost_log_fails_its_fit_alone(store, tmp_path):
@@ -400,7 +397,7 @@ def test_a_lost_log_fails_its_fit_alone(store, tmp_path):
     shutil.rmtree(run / "fits" / fit.id)
     again = ibp.sweep(keys, run)
     assert again.failed == []
-    same_bits(again.open(fit), plain.open(fit))
+    assert_same_result(again.open(fit), plain.open(fit))
 
 
 def test_damaged_scores_are_made_again(store, tmp_path):
@@ -419,7 +416,7 @@ def test_damaged_scores_are_made_again(store, tmp_path):
     assert again.failed == []
     assert file.read_bytes() == whole
     assert again.best_fit() == fit
-    assert len(told(run, "scored")) == 5
+    assert len(events_of_kind(run, "scored")) == 5
     assert verify(run) == []
 
 
@@ -450,7 +447,7 @@ def test_the_grid_in_the_campaign_is_the_one_that_is_sealed(store, tmp_path):
     ibp.sweep(grid(store), run)
     assert file.read_text() == text, "also by the grid from elsewhere"
     assert finished(run) == [fit.id for fit in fits]
-    assert len(told(run, "manifest")) == 1
+    assert len(events_of_kind(run, "manifest")) == 1
 
 
 def test_other_data_are_refused(store, tmp_path):

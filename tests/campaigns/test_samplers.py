@@ -14,7 +14,9 @@ from ibpdist.campaigns.verify import verify
 from ibpdist.evaluate import posterior
 from ibpdist.report.campaign import summary
 from ibpdist.report.page import page, read
-from tests.support.grids import alone, same_bits, small_store, told
+from tests.support.compare import assert_same_result
+from tests.support.grids import alone, small_store
+from tests.support.logs import events_of_kind
 from tests.support.report_page import Page, Truth, same
 
 SYSTEMS = ["lg-vi-infinite", "lg-gibbs-infinite", "lg-collapsed-finite"]
@@ -38,18 +40,10 @@ def swept(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def identical(a: Any, b: Any) -> None:
-    same_bits(a, b)
-    for name in ("posterior", "draws", "diagnostics"):
-        left, right = (one[name].to_dataset().compute() for one in (a, b))
-        assert left.identical(right), name
-
-
 def test_a_sampler_has_the_bits_it_has_alone(swept: Path, tmp_path: Path) -> None:
     found = ibp.open_campaign(swept)
     for at, fit in enumerate(found.manifest.fits):
-        check = identical if fit.labels["system"] in SAMPLERS else same_bits
-        check(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
+        assert_same_result(found.open(fit), alone(fit, tmp_path / f"alone{at}"))
 
 
 def test_the_summary_tells_of_all_draws(swept: Path) -> None:
@@ -68,7 +62,7 @@ def test_the_summary_tells_of_all_draws(swept: Path) -> None:
 
 def test_fits_that_are_no_samplers_still_share_the_data(swept: Path) -> None:
     (group,) = (swept / "groups").iterdir()
-    assert len(told(swept, "fit")) == 6
+    assert len(events_of_kind(swept, "fit")) == 6
     assert (group / "spec.yaml").read_text().count("lg-vi-infinite") == 2
 
 
@@ -84,11 +78,11 @@ def test_a_log_joint_density_is_compared_with_no_bound(swept: Path) -> None:
 
 
 def test_what_is_there_is_not_made_again(swept: Path, store: Path) -> None:
-    before = len(told(swept, "fit"))
+    before = len(events_of_kind(swept, "fit"))
     ibp.sweep(mixed(store), swept)
-    assert len(told(swept, "fit")) == before
+    assert len(events_of_kind(swept, "fit")) == before
     ibp.sweep(mixed(store, restarts=3, system=SYSTEMS[:2]), swept)
-    new = told(swept, "fit")[before:]
+    new = events_of_kind(swept, "fit")[before:]
     wanted = {f.id for f in ibp.open_campaign(swept).manifest.fits if f.labels["restart"] == 2}
     assert {event["fit"] for event in new} == wanted
     ibp.sweep(mixed(store), swept)
@@ -115,7 +109,7 @@ def test_an_interrupted_sampler_goes_on(
     assert seen[0] > 1
     (fit,) = found.manifest.fits
     whole = ibp.open_campaign(swept)
-    identical(found.open(fit), whole.fit(system="lg-gibbs-infinite", restart=0))
+    assert_same_result(found.open(fit), whole.fit(system="lg-gibbs-infinite", restart=0))
 
 
 def test_a_sampler_that_fails_fails_alone(
@@ -184,4 +178,4 @@ def test_a_cluster_makes_the_same_bits(swept: Path, store: Path, tmp_path: Path)
     found = ibp.sweep(mixed(store, restarts=1, system=SAMPLERS), tmp_path / "run", workers=2)
     whole = ibp.open_campaign(swept)
     for fit in found.manifest.fits:
-        identical(found.open(fit), whole.fit(**fit.labels))
+        assert_same_result(found.open(fit), whole.fit(**fit.labels))

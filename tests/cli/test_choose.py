@@ -5,16 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import ibpdist as ibp
-from ibpdist.cli import main
+from tests.support.command import invoke
 
 SMALL = ["-K", "5", "--serial", "--steps", "40"]
 
 
-def run(*args: object) -> Result:
-    return CliRunner().invoke(main, ["choose", *map(str, args)])
+def choose(*options: object) -> Result:
+    return invoke("choose", *options)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_says_what_the_library_says(store: Path) -> None:
-    said = run(store, *SMALL)
+    said = choose(store, *SMALL)
     assert said.exit_code == 0, said.output
     choice = ibp.choose(store, K=5, serial=True, steps=40)
     first, second = said.stdout.splitlines()
@@ -43,7 +43,7 @@ def test_it_says_what_the_library_says(store: Path) -> None:
 
 
 def test_it_says_what_share_is_done(store: Path) -> None:
-    said = run(store, *SMALL, "-v").stderr
+    said = choose(store, *SMALL, "-v").stderr
     shares = [int(share) for share in re.findall(r"(\d+) % done", said)]
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0, 100)
@@ -54,7 +54,7 @@ def test_it_says_what_share_is_done(store: Path) -> None:
 
 
 def test_quiet_is_the_name_alone(store: Path) -> None:
-    said = run(store, *SMALL, "-q")
+    said = choose(store, *SMALL, "-q")
     assert said.stdout == "fa-vi-infinite\n"
     assert said.stderr == ""
 
@@ -62,7 +62,7 @@ def test_quiet_is_the_name_alone(store: Path) -> None:
 def test_options_reach_the_library(store: Path) -> None:
     """Systems, the share, the seed and settings change what is compared."""
     options = ["--system", "fa-vi-dense", "--share", 0.3, "--seed", 4, "--set", "noise=one"]
-    said = run(store, *SMALL, *options)
+    said = choose(store, *SMALL, *options)
     choice = ibp.choose(
         store, K=5, systems=["fa-vi-dense"], share=0.3, seed=4, noise="one", serial=True, steps=40
     )
@@ -81,7 +81,7 @@ def test_options_reach_the_library(store: Path) -> None:
     ],
 )
 def test_wrong_usage(store: Path, options: list[object], sentence: str) -> None:
-    said = run(store, *options, "--serial")
+    said = choose(store, *options, "--serial")
     assert said.exit_code == 2
     assert said.stdout == ""
     assert said.stderr.startswith(f"ibpdist: {sentence}")
@@ -90,5 +90,5 @@ def test_wrong_usage(store: Path, options: list[object], sentence: str) -> None:
 
 def test_it_leaves_nothing_behind(store: Path) -> None:
     before = sorted(store.parent.iterdir())
-    run(store, *SMALL, "-q")
+    choose(store, *SMALL, "-q")
     assert sorted(store.parent.iterdir()) == before

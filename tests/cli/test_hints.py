@@ -6,12 +6,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
 import ibpdist
 from ibpdist.base.words import command
-from ibpdist.cli import main
 from ibpdist.engine.dask import DaskEngine
+from tests.support.command import invoke
 from tests.support.grids import as_yaml, grid, small_store
 
 SOURCES = sorted(Path(ibpdist.__file__).parent.rglob("*.py"))
@@ -23,10 +22,6 @@ def place(tmp_path):
     folder.mkdir()
     small_store(folder)
     return folder
-
-
-def run_cli(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def hint(said, head):
@@ -47,7 +42,7 @@ def test_no_path_is_put_into_a_command_as_it_is():
 
 def test_a_fit(place):
     fit = ["fit", place / "data.zarr", place / "run", "--system", "lg-vi-finite", "-K", 2, "--steps", 2]
-    done = run_cli(*fit)
+    done = invoke(*fit)
     assert done.exit_code == 0, done.output
     assert hint(done.stdout, "more with: ") == ["ibpdist", "show", str(place / "run")]
 
@@ -59,7 +54,7 @@ def test_a_fit_that_is_stopped(place, monkeypatch):
     (place / "run").mkdir()
     (place / "run" / "spec.yaml").write_text("")
     monkeypatch.setattr("ibpdist.runs.fit.resume", stopped)
-    done = run_cli("resume", place / "run")
+    done = invoke("resume", place / "run")
     assert done.exit_code == 130
     assert hint(done.stderr, "continue with: ") == ["ibpdist", "resume", str(place / "run")]
 
@@ -73,7 +68,7 @@ def test_a_campaign_that_is_stopped(place, monkeypatch):
     file = place / "a grid.yaml"
     file.write_text(as_yaml(grid("data.zarr")))
     monkeypatch.setattr("ibpdist.campaigns.run.sweep", stopped)
-    done = run_cli("sweep", file, place / "run")
+    done = invoke("sweep", file, place / "run")
     assert done.exit_code == 130
     assert hint(done.stderr, "continue with: ") == ["ibpdist", "sweep", str(file), str(place / "run")]
 

@@ -13,18 +13,16 @@ from ibpdist.base import errors
 from ibpdist.base.progress import counting, stepping, sweeping
 from ibpdist.base.streams import ReaderGone, guarded, inform, informing
 from ibpdist.campaigns.verify import verify
-from tests.test_cli import HOME, START
+from tests.support.command import HOME, START, program
+from tests.support.finished import images_and_run
 
 FIT = ["--system", "lg-vi-finite", "-K", "3", "--serial", "--steps", "5"]
-HEAD = [sys.executable, "-c", START]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    ibp.synthesise("images", folder / "a.zarr", rows=60)
-    ibp.fit(folder / "a.zarr", run=folder / "run", system="lg-vi-finite", K=3, steps=5)
-    (folder / "grid.yaml").write_text("data: a.zarr\nsystem: lg-vi-finite\ntruncation: 3\nsteps: 5\n")
+    folder = images_and_run(tmp_path_factory.mktemp("made"), K=3, steps=5)
+    (folder / "grid.yaml").write_text("data: images.zarr\nsystem: lg-vi-finite\ntruncation: 3\nsteps: 5\n")
     return folder
 
 
@@ -42,21 +40,21 @@ def code_of(command, **streams):
 
 
 def test_a_fit_whose_every_line_goes_to_nobody(made, tmp_path, nobody):
-    command = [*HEAD, "fit", made / "a.zarr", tmp_path / "run", *FIT, "-v"]
+    command = program("fit", made / "images.zarr", tmp_path / "run", *FIT, "-v")
     assert code_of(command, stdout=nobody, stderr=nobody) == 0
     assert verify(tmp_path / "run") == []
     assert ibp.open_result(tmp_path / "run").attrs["steps"] == 5
 
 
 def test_a_sweep_whose_every_line_goes_to_nobody(made, tmp_path, nobody):
-    command = [*HEAD, "sweep", made / "grid.yaml", tmp_path / "run", "--serial", "-v"]
+    command = program("sweep", made / "grid.yaml", tmp_path / "run", "--serial", "-v")
     assert code_of(command, stdout=nobody, stderr=nobody) == 0
     assert verify(tmp_path / "run") == []
 
 
 def test_streams_that_were_closed_from_the_beginning(made, tmp_path):
     """Then the first file that is opened would have their number, and get what is written there."""
-    words = " ".join(map(str, ["fit", made / "a.zarr", tmp_path / "run", *FIT]))
+    words = " ".join(map(str, ["fit", made / "images.zarr", tmp_path / "run", *FIT]))
     shell = f'"{sys.executable}" -c "$0" {words} <&- >&- 2>&-'
     assert code_of(["sh", "-c", shell, START]) == 0
     assert verify(tmp_path / "run") == []
@@ -65,11 +63,11 @@ def test_streams_that_were_closed_from_the_beginning(made, tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_log_on_a_full_disk(made, tmp_path):
     with Path("/dev/full").open("w") as full:
-        command = [*HEAD, "fit", made / "a.zarr", tmp_path / "run", *FIT, "-v"]
+        command = program("fit", made / "images.zarr", tmp_path / "run", *FIT, "-v")
         assert code_of(command, stdout=full, stderr=full) == 0
         assert verify(tmp_path / "run") == []
         answer = subprocess.run(
-            [*HEAD, "show", made / "run"], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+            program("show", made / "run"), check=False, stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert answer.returncode == errors.StorageError.code
     assert answer.stderr.startswith("ibpdist: ")
@@ -77,7 +75,7 @@ def test_a_log_on_a_full_disk(made, tmp_path):
 
 def test_a_failure_keeps_its_code(made, tmp_path, nobody):
     for stream in ("stdout", "stderr"):
-        command = [*HEAD, "show", tmp_path / "none"]
+        command = program("show", tmp_path / "none")
         other = "stderr" if stream == "stdout" else "stdout"
         assert code_of(command, **{stream: nobody, other: subprocess.DEVNULL}) == errors.StorageError.code
 
@@ -85,7 +83,7 @@ def test_a_failure_keeps_its_code(made, tmp_path, nobody):
 @pytest.mark.parametrize("command", [["show", "run"], ["systems"], ["--help"]], ids=lambda words: words[0])
 def test_nobody_reads_an_answer(made, nobody, command):
     done = subprocess.run(
-        [*HEAD, *command], cwd=made, check=False, timeout=120, stdout=nobody, stderr=subprocess.PIPE
+        program(*command), cwd=made, check=False, timeout=120, stdout=nobody, stderr=subprocess.PIPE
     )
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -93,7 +91,7 @@ def test_nobody_reads_an_answer(made, nobody, command):
 def test_a_terminal_that_goes_away(made, tmp_path):
     """The bar is drawn by a library, which is not ours to make careful."""
     terminal, end = os.openpty()
-    command = [*HEAD, "fit", made / "a.zarr", tmp_path / "run", *FIT]
+    command = program("fit", made / "images.zarr", tmp_path / "run", *FIT)
     environment = os.environ | {"TERM": "xterm", "PYTHONPATH": HOME}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=end, env=environment) as process:
         os.close(end)

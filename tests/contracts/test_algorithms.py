@@ -10,6 +10,7 @@ import pytest
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of, combine, pack, unpack
 from ibpdist.catalog.systems import build
+from tests.support.compare import assert_same_record
 from tests.support.model_cases import (
     AT_ONCE,
     begin,
@@ -18,6 +19,7 @@ from tests.support.model_cases import (
     objectives,
     plain,
     problem,
+    steps_of,
     survey,
     sweep,
     terms_of,
@@ -31,12 +33,6 @@ def prepared(system, missing="masked", dtype=np.float64, inner=2):
     x, observed = problem(6, sum(SIZES), 4, missing, dtype)
     alg, chunks = plain(system, FEATURES, inner=inner), chunked(x, observed, SIZES)
     return alg, chunks, *begin(alg, chunks)
-
-
-def same(a, b):
-    one, two = arrays_of(a), arrays_of(b)
-    for name in one:
-        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
 
 
 def frozen(*records):
@@ -73,14 +69,14 @@ def test_pure(system):
         chunk.x.flags.writeable = False
     one, sums = sweep(alg, chunks, states, params, draws.at(1))
     two, again = sweep(alg, chunks, states, params, draws.at(1))
-    same(sums, again)
+    assert_same_record(sums, again)
     for a, b in zip(one, two, strict=True):
-        same(a, b)
+        assert_same_record(a, b)
     frozen(sums)
     made, info = alg.update(params, sums, draws.at(1))
     trace = info.trace()
     other, other_info = alg.update(params, sums, draws.at(1))
-    same(made, other)
+    assert_same_record(made, other)
     assert trace == other_info.trace()
 
 
@@ -102,7 +98,7 @@ def test_round_trip_changes_no_bit(system):
         other, other_info = alg.update(other, deepcopy(other_sums), draws.at(step))
         other, other_states = through(other), [through(state) for state in other_states]
         assert trace == other_info.trace()
-    same(params, other)
+    assert_same_record(params, other)
 
 
 @every
@@ -145,7 +141,7 @@ def test_survey_does_not_depend_on_chunks(system):
 @every
 def test_seeds_and_chains(system):
     alg, chunks, params, states, _ = prepared(system)
-    same(params, begin(alg, chunks, 1)[0])
+    assert_same_record(params, begin(alg, chunks, 1)[0])
     facts = survey(alg, chunks)
     for draws in (Draws(2), Draws(1, 0, 1)):
         assert not np.array_equal(alg.init(facts, draws).observation.mean, params.observation.mean)
@@ -190,16 +186,6 @@ def default(system, missing="masked", dtype=np.float64):
     return alg, chunks, *begin(alg, chunks)
 
 
-def stepped(alg, chunks, states, params, draws, count):
-    """So many steps: sums, and what they gave."""
-    for step in range(1, count + 1):
-        before = params, states
-        states, sums = sweep(alg, chunks, states, params, draws.at(step))
-        params, info = alg.update(params, sums, draws.at(step))
-        trace = info.trace()
-        yield before, states, sums, params, trace
-
-
 @every
 @pytest.mark.parametrize("missing", ["complete", "masked"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -207,16 +193,14 @@ def test_default_fits_are_pure_and_finite_at_every_step(system, missing, dtype):
     """Arguments are left alone, and the same arguments give the same bits, whatever is being tried."""
     alg, chunks, params, states, draws = default(system, missing, dtype)
     frozen(params, *states)
-    for at, ((old, rows), new, sums, made, trace) in enumerate(
-        stepped(alg, chunks, states, params, draws, 30), 1
-    ):
+    for at, (rows, old), new, sums, made, trace in steps_of(alg, chunks, params, states, draws, 30):
         frozen(sums, made, *new)
         again, other = sweep(alg, chunks, rows, old, draws.at(at))
-        same(sums, other)
+        assert_same_record(sums, other)
         for a, b in zip(new, again, strict=True):
-            same(a, b)
+            assert_same_record(a, b)
         twice, other_info = alg.update(old, sums, draws.at(at))
-        same(made, twice)
+        assert_same_record(made, twice)
         assert trace == other_info.trace()
         assert {"objective", "bound", "active"} <= trace.keys()
         assert all(isinstance(value, float) and np.isfinite(value) for value in trace.values())
@@ -232,20 +216,20 @@ def test_default_fits_survive_being_stored_between_steps(system):
 
     alg, chunks, params, states, draws = default(system)
     other, rows = through(params), [through(state) for state in states]
-    for at, (_, new, _, made, trace) in enumerate(stepped(alg, chunks, states, params, draws, 30), 1):
+    for at, _, new, _, made, trace in steps_of(alg, chunks, params, states, draws, 30):
         rows, sums = sweep(alg, chunks, rows, other, draws.at(at))
         other, other_info = alg.update(other, deepcopy(sums), draws.at(at))
         assert trace == other_info.trace()
         other, rows = through(other), [through(state) for state in rows]
-        same(made, other)
+        assert_same_record(made, other)
         for a, b in zip(new, rows, strict=True):
-            same(a, b)
+            assert_same_record(a, b)
 
 
 @every
 def test_default_results_have_their_dims_at_every_step(system):
     alg, chunks, params, states, draws = default(system)
-    for _, new, _, made, _ in stepped(alg, chunks, states, params, draws, 30):
+    for _, _, new, _, made, _ in steps_of(alg, chunks, params, states, draws, 30):
         found = alg.describe(made)
         features = len(found["id"][1])
         for state, size in zip(new, SIZES, strict=True):
@@ -258,7 +242,7 @@ def test_default_results_have_their_dims_at_every_step(system):
 @every
 def test_default_sums_reduce_in_any_bracketing(system):
     alg, chunks, params, states, draws = default(system)
-    for (old, rows), _, _, _, _ in stepped(alg, chunks, states, params, draws, 12):
+    for _, (rows, old), _, _, _, _ in steps_of(alg, chunks, params, states, draws, 12):
         a, b, c = (
             alg.local(chunk, state, old, draws.at(1))[1] for chunk, state in zip(chunks, rows, strict=True)
         )

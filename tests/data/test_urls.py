@@ -4,13 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import ibpdist as ibp
 from ibpdist.base.errors import UsageError
-from ibpdist.cli import main
 from ibpdist.data.urls import refuse_urls
 from ibpdist.report.plots import draw_strips
+from tests.support.command import invoke
+from tests.support.finished import images_and_run
 
 URL = "s3://bucket/thing"
 SENTENCE = (
@@ -23,9 +23,7 @@ GRID = {"system": "lg-vi-finite", "truncation": 2, "steps": 2}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    ibp.synthesise("images", folder / "a.zarr", rows=20)
-    ibp.fit(folder / "a.zarr", run=folder / "run", **FIT)
+    folder = images_and_run(tmp_path_factory.mktemp("made"))
     np.save(folder / "x.npy", np.eye(5))
     (folder / "grid.yaml").write_text(f"data: {URL}\nsystem: lg-vi-finite\ntruncation: 2\n")
     return folder
@@ -61,9 +59,9 @@ def test_a_path_is_none(path):
     "call",
     [
         lambda a, url: ibp.fit(url, **FIT),
-        lambda a, url: ibp.fit(a / "a.zarr", run=url, **FIT),
+        lambda a, url: ibp.fit(a / "images.zarr", run=url, **FIT),
         lambda a, url: ibp.fit(np.eye(4), run=url, **FIT),
-        lambda a, url: ibp.fit(a / "a.zarr", start=url, **FIT),
+        lambda a, url: ibp.fit(a / "images.zarr", start=url, **FIT),
         lambda a, url: ibp.resume(url),
         lambda a, url: ibp.verify(url),
         lambda a, url: ibp.open_dataset(url),
@@ -72,12 +70,12 @@ def test_a_path_is_none(path):
         lambda a, url: ibp.ingest(url, a / "b.zarr"),
         lambda a, url: ibp.synthesise("images", url, rows=20),
         lambda a, url: ibp.sweep({"data": str(url), **GRID}, a / "campaign"),
-        lambda a, url: ibp.sweep({"data": str(a / "a.zarr"), **GRID}, url),
+        lambda a, url: ibp.sweep({"data": str(a / "images.zarr"), **GRID}, url),
         lambda a, url: ibp.sweep(url, a / "campaign"),
         lambda a, url: ibp.open_campaign(url),
-        lambda a, url: ibp.transform(a / "run", a / "a.zarr", url),
+        lambda a, url: ibp.transform(a / "run", a / "images.zarr", url),
         lambda a, url: ibp.transform(a / "run", url),
-        lambda a, url: ibp.transform(url, a / "a.zarr"),
+        lambda a, url: ibp.transform(url, a / "images.zarr"),
         lambda a, url: ibp.evaluate(a / "run", url),
         lambda a, url: ibp.choose(url, K=2),
         lambda a, url: draw_strips(url, [], (2, 2)),
@@ -94,8 +92,8 @@ def test_every_door_of_the_library(made, call, as_type):
     "command",
     [
         "fit {url} run --system lg-vi-finite -K 2",
-        "fit {made}/a.zarr {url} --system lg-vi-finite -K 2",
-        "fit {made}/a.zarr run --system lg-vi-finite -K 2 --from {url}",
+        "fit {made}/images.zarr {url} --system lg-vi-finite -K 2",
+        "fit {made}/images.zarr run --system lg-vi-finite -K 2 --from {url}",
         "ingest {made}/x.npy {url}",
         "synth images {url} --rows 20",
         "sweep {made}/grid.yaml run",
@@ -104,7 +102,7 @@ def test_every_door_of_the_library(made, call, as_type):
         "show {url}",
         "verify {url}",
         "evaluate {made}/run {url}",
-        "transform {made}/run {made}/a.zarr {url}",
+        "transform {made}/run {made}/images.zarr {url}",
         "export {made}/run {url}",
         "report {made}/run --output {url}",
         "choose {url} -K 2",
@@ -112,7 +110,7 @@ def test_every_door_of_the_library(made, call, as_type):
     ],
 )
 def test_every_door_of_the_command_line(made, command):
-    result = CliRunner().invoke(main, command.format(made=made, url=URL).split())
+    result = invoke(*command.format(made=made, url=URL).split())
     assert result.exit_code == UsageError.code
     assert result.stderr.startswith(f"ibpdist: {URL}: is a URL")
     assert result.stderr.count("\n") == 1
@@ -120,4 +118,4 @@ def test_every_door_of_the_command_line(made, command):
 
 def test_the_address_of_a_scheduler_is_no_place(made):
     with pytest.raises(UsageError, match="without TLS"):
-        ibp.fit(made / "a.zarr", run="run", scheduler="tcp://192.0.2.1:8786", **FIT)
+        ibp.fit(made / "images.zarr", run="run", scheduler="tcp://192.0.2.1:8786", **FIT)

@@ -9,9 +9,10 @@ from ibpdist.base.errors import ClusterLost, InputError
 from ibpdist.engine.cluster import local
 from ibpdist.engine.dask import DaskEngine, Flight
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.runs.result import open_result
-from tests.support.clusters import IMPATIENT, PLAN, engine_on, fit_on, objectives
-from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
+from tests.support.clusters import IMPATIENT, PLAN, engine_on, fit_on
+from tests.support.compare import assert_same_result
+from tests.support.logs import objectives
+from tests.support.toy import blobs, save_blobs, serial_engine, toy_fit, toy_run, toy_spec
 
 pytestmark = pytest.mark.slow
 
@@ -20,6 +21,10 @@ pytestmark = pytest.mark.slow
 def cluster(request):
     with local(request.param, memory=1 << 30, patience=IMPATIENT) as made:
         yield made
+
+
+two_workers = pytest.mark.parametrize("cluster", [2], indirect=True, ids=["2 workers"])
+"""For what does not depend on their number."""
 
 
 @pytest.fixture
@@ -88,20 +93,15 @@ def test_row_state_in_files(cluster, tmp_path, data):
 
 
 def test_whole_fit_has_the_result_of_the_serial_engine(cluster, tmp_path, data):
-    from ibpdist.runs.loop import drive
-
     spec = toy_spec(data)
-    one, job = toy_run(tmp_path / "one", spec)
-    drive(one, job, serial_engine(one.path, job))
+    one = toy_fit(tmp_path / "one", spec)
     other, job = toy_run(tmp_path / "other", spec)
     fit_on(cluster, other, job)
-    one.close()
     other.close()
-    for group in ("params", "rows", "trace", "internals"):
-        a, b = (open_result(run.path)[group].to_dataset().compute() for run in (one, other))
-        assert a.identical(b), group
+    assert_same_result(one, other.path)
 
 
+@two_workers
 def test_map_keeps_the_order_of_its_items(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -110,6 +110,7 @@ def test_map_keeps_the_order_of_its_items(cluster, tmp_path, data):
     run.close()
 
 
+@two_workers
 def test_an_error_in_a_task_arrives_as_it_was_raised(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -120,6 +121,7 @@ def test_an_error_in_a_task_arrives_as_it_was_raised(cluster, tmp_path, data):
     run.close()
 
 
+@two_workers
 def test_tasks_carry_strings_and_numbers_only(cluster, tmp_path, data, monkeypatch):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -137,6 +139,7 @@ def test_tasks_carry_strings_and_numbers_only(cluster, tmp_path, data, monkeypat
     run.close()
 
 
+@two_workers
 def test_an_abandoned_sweep_cancels_its_tasks(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
@@ -148,6 +151,7 @@ def test_an_abandoned_sweep_cancels_its_tasks(cluster, tmp_path, data):
     run.close()
 
 
+@two_workers
 def test_a_stall_is_named(cluster, tmp_path, data, monkeypatch):
     from dataclasses import replace
 
@@ -171,6 +175,7 @@ def test_a_new_run_at_the_same_place_does_not_meet_the_memo_of_the_old_one(clust
     assert drive_steps == list(objective.values())
 
 
+@two_workers
 def test_it_is_an_engine(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)

@@ -7,14 +7,12 @@ import sys
 import threading
 
 import pytest
-from click.testing import CliRunner
 
 import ibpdist as ibp
 from ibpdist.base.errors import ClusterLost
-from ibpdist.cli import main
 from ibpdist.engine import cluster as clusters
 from ibpdist.engine.cluster import probe
-from tests.test_cli import HOME
+from tests.support.command import HOME, invoke
 
 FIT = ["--system", "lg-vi-finite", "-K", "3"]
 PATIENT = (
@@ -89,7 +87,7 @@ def test_nothing_is_left_behind(store, tmp_path, silent, kind):
         ["sweep", tmp_path / "grid.yaml", tmp_path / "run"],
         ["demo", tmp_path / "run"],
     ):
-        result = CliRunner().invoke(main, [str(word) for word in [*command, "--scheduler", address]])
+        result = invoke(*command, "--scheduler", address)
         assert result.exit_code == ClusterLost.code
         assert result.stderr.splitlines()[-1].startswith(f"ibpdist: scheduler {address}: cannot be reached")
         assert not (tmp_path / "run").exists()

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import ibpdist as ibp
 from ibpdist.base.errors import InputError
 from ibpdist.campaigns.verify import verify
-from ibpdist.cli import main
+from tests.support.command import invoke
 
 COLUMNS = [f"gene {j}" for j in range(6)]
 
@@ -62,7 +61,7 @@ def test_draws_of_a_sampler_keep_the_names(made):
 
 def test_from_a_table_to_its_features_on_the_command_line(made, tmp_path):
     def works(*args):
-        done = CliRunner().invoke(main, [str(arg) for arg in args])
+        done = invoke(*args)
         assert done.exit_code == 0, done.output
         return done.stdout
 

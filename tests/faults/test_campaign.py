@@ -11,7 +11,8 @@ import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
 from ibpdist.storage import events
 from tests.support.clusters import worker_pids
-from tests.support.grids import alone, grid, same_bits, small_store
+from tests.support.compare import assert_same_result
+from tests.support.grids import alone, grid, small_store
 from tests.support.races import race, racers
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
@@ -57,7 +58,7 @@ def test_many_small_fits_while_workers_are_killed(tmp_path):
     assert (found.summary.status == "finished").all()
     assert found.summary.status.size == FITS
     for at, fit in enumerate(found.manifest.fits[:: FITS // SAMPLE]):
-        same_bits(found.open(fit), alone(fit, tmp_path / f"alone{at}", serial=True))
+        assert_same_result(found.open(fit), alone(fit, tmp_path / f"alone{at}", serial=True))
     assert verify(tmp_path / "run") == []
     more = ibp.sweep(grid(store, **(good | {"restarts": 1, "set": settings})), tmp_path / "bad", workers=2)
     assert [fit.labels["noise"] for fit, _, _ in more.failed] == [1e-100] * 2

@@ -3,11 +3,10 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -15,14 +14,13 @@ import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
 from ibpdist.data.arrays import ArrayData
 from ibpdist.runs import fit as pipeline
-from ibpdist.storage import events
-from tests.runs.test_fit import assert_same, planted
-from tests.support.clusters import objectives
+from tests.support import command
+from tests.support.compare import assert_same_result
+from tests.support.logs import kinds_of_events, objectives
+from tests.support.planted_rows import planted
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
-HERE = Path(__file__).parents[2]
 FIT = ["--system", "lg-vi-infinite", "-K", "12", "--seed", "1", "--steps", "400", "--rtol", "0"]
-CLI = "from ibpdist.cli import main; main()"
 SECONDS = 30
 """Within which a signalled command ends; 10 on a machine of one's own."""
 
@@ -30,7 +28,8 @@ SECONDS = 30
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "data.zarr"
-    pipeline._store(ArrayData(planted(rows=4000, columns=30, features=6), 128), path)
+    rows, *_ = planted(0, 4000, 30, [0.4] * 6, 0.3)
+    pipeline._store(ArrayData(rows.astype(np.float32), 128), path)
     return path
 
 
@@ -43,15 +42,7 @@ def plain(store, tmp_path_factory):
 
 def start(store, run, *options):
     """A fit in a process group of its own, as a shell gives to each command."""
-    command = [sys.executable, "-c", CLI, "fit", str(store), str(run), *FIT, *options]
-    return subprocess.Popen(
-        command,
-        env=os.environ | {"PYTHONPATH": str(HERE)},
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        process_group=0,
-    )
+    return command.start("fit", store, run, *FIT, *options, stdout=subprocess.DEVNULL, process_group=0)
 
 
 def wait_for_step(run, step, process):
@@ -84,7 +75,7 @@ def test_a_signal_in_the_middle_of_a_fit(store, plain, tmp_path, number, code, p
     assert alive == []
     assert not (run / "lock").exists()
     assert verify(run) == []
-    assert_same(ibp.open_result(plain), ibp.resume(run))
+    assert_same_result(ibp.open_result(plain), ibp.resume(run))
     assert objectives(run) == objectives(plain)
 
 
@@ -105,7 +96,7 @@ def test_ctrl_c_reaches_the_workers_too_and_they_say_nothing(store, plain, tmp_p
     _, alive = psutil.wait_procs(children, timeout=SECONDS)
     assert alive == []
     assert verify(run) == []
-    assert_same(ibp.open_result(plain), ibp.resume(run))
+    assert_same_result(ibp.open_result(plain), ibp.resume(run))
 
 
 def wait_for_workers(process):
@@ -127,26 +118,18 @@ def test_signalled_again_and_again(store, plain, tmp_path):
         wait_for_step(run, step, process)
         process.send_signal(signal.SIGTERM)
         process.wait(SECONDS)
-        command = [sys.executable, "-c", CLI, "resume", str(run)]
-        environment = os.environ | {"PYTHONPATH": str(HERE)}
-        process = subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
+        process = command.start("resume", run, stdout=subprocess.DEVNULL)
     assert process.wait(200) in (0, 7), process.stderr.read()
-    assert_same(ibp.open_result(plain), ibp.open_result(run))
+    assert_same_result(ibp.open_result(plain), ibp.open_result(run))
     assert verify(run) == []
-
-
-def kinds(run):
-    return [event["event"] for event in events.read(run / "events.jsonl")]
 
 
 def test_signalled_before_there_is_a_step(store, plain, tmp_path):
     run = tmp_path / "run"
     process = start(store, run)
     deadline = time.monotonic() + 60
-    while "begin" not in kinds(run) and time.monotonic() < deadline:
+    while "begin" not in kinds_of_events(run) and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     assert process.wait(SECONDS) == 130
-    assert_same(ibp.open_result(plain), ibp.resume(run))
+    assert_same_result(ibp.open_result(plain), ibp.resume(run))

@@ -10,14 +10,11 @@ import pytest
 
 from ibpdist.base.errors import IbpError, StorageError
 from ibpdist.campaigns.verify import verify
-from ibpdist.runs import loop as module
-from ibpdist.runs.directory import RunDirectory, is_run
-from ibpdist.runs.loop import drive
-from ibpdist.runs.result import open_result
-from tests.support.clusters import objectives
-from tests.support.toy import blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec
+from tests.support.compare import assert_same_result
+from tests.support.logs import objectives
+from tests.support.toy import blobs, save_blobs, toy_fit, toy_spec
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600), pytest.mark.usefixtures("save_whenever_due")]
 OPERATIONS = [(os, "fsync"), (Path, "replace"), (Path, "rename"), (Path, "mkdir"), (Path, "unlink")]
 
 
@@ -45,34 +42,12 @@ class Failing:
 def plain(tmp_path_factory):
     folder = tmp_path_factory.mktemp("plain")
     spec = toy_spec(save_blobs(folder / "x.npy", blobs(rows=20)), steps=4, checkpoint=1)
-    run, job = toy_run(folder / "run", spec)
-    drive(run, job, serial_engine(run.path, job))
-    run.close()
-    return spec, run.path
-
-
-@pytest.fixture(autouse=True)
-def _save_whenever_due(monkeypatch):
-    monkeypatch.setattr(module, "SHARE", 0)
-
-
-def go(path, spec):
-    """Make a run or go on with it, to its end."""
-    if is_run(path):
-        run, job = RunDirectory.open(path), toy_job(spec)
-    else:
-        run, job = toy_run(path, spec)
-    try:
-        drive(run, job, serial_engine(path, job))
-    finally:
-        run.close()
+    return spec, toy_fit(folder / "run", spec)
 
 
 def assert_same(one, other):
     assert objectives(one) == objectives(other)
-    for group in ("params", "rows", "trace", "internals"):
-        a, b = (open_result(path)[group].to_dataset().compute() for path in (one, other))
-        assert a.identical(b), group
+    assert_same_result(one, other)
     assert verify(other) == []
     assert not list(other.rglob("*.partial"))
 
@@ -86,7 +61,7 @@ def failures(path, spec, failure, monkeypatch, stride):
             for home, name in OPERATIONS:
                 patch.setattr(home, name, failing.wrap(getattr(home, name)))
             try:
-                go(path, spec)
+                toy_fit(path, spec)
             except (IbpError, OSError, Crash) as error:
                 yield at, error
                 continue
@@ -102,7 +77,7 @@ def test_a_crash_at_every_operation(plain, tmp_path, monkeypatch):
     for at, error in failures(tmp_path / "run", spec, Crash, monkeypatch, 3):
         assert isinstance(error, Crash), at
         crashes += 1
-        go(tmp_path / "run", spec)
+        toy_fit(tmp_path / "run", spec)
         assert_same(truth, tmp_path / "run")
     assert crashes > 35
 
@@ -118,7 +93,7 @@ def test_an_error_of_the_disk_at_every_operation(plain, tmp_path, monkeypatch):
         assert error is None or isinstance(error, StorageError), (at, error)
         errors += error is not None
         if error is not None:
-            go(tmp_path / "run", spec)
+            toy_fit(tmp_path / "run", spec)
         assert_same(truth, tmp_path / "run")
     assert errors > 30
 
@@ -137,10 +112,10 @@ def test_a_full_disk(plain, tmp_path):
         filler = disk / "filler"
         filler.write_bytes(b"x" * 120_000)
         with pytest.raises(StorageError, match="No space left on device"):
-            go(disk / "run", spec)
+            toy_fit(disk / "run", spec)
         filler.unlink()
         subprocess.run(["mount", "-o", "remount,size=10M", str(disk)], check=True)
-        go(disk / "run", spec)
+        toy_fit(disk / "run", spec)
         assert_same(truth, disk / "run")
     finally:
         subprocess.run(["umount", str(disk)], check=True)
@@ -153,6 +128,6 @@ def test_a_folder_that_cannot_be_written(plain, tmp_path):
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(StorageError, match="Permission denied; choose a place that can be written"):
-            go(tmp_path / "run", spec)
+            toy_fit(tmp_path / "run", spec)
     finally:
         tmp_path.chmod(0o700)

@@ -14,7 +14,7 @@ from flows.report import report
 from flows.steps import Where
 from flows.sweep import sweep
 from ibpdist.base.errors import IbpError, OutputInUse, UsageError
-from ibpdist.storage import events
+from tests.support.logs import kinds_of_events
 
 SERIAL = Where(serial=True)
 FIT = {"features": 5, "steps": 3, "settings": {"moves": False, "start": "random"}, "where": SERIAL}
@@ -35,10 +35,6 @@ def stores(tmp_path_factory):
     for name, seed in (("x", 3), ("new", 4)):
         ibp.synthesise("images", folder / f"{name}.zarr", rows=60, noise=0.1, seed=seed, chunk_rows=20)
     return str(folder / "x.zarr"), str(folder / "new.zarr")
-
-
-def kinds(run):
-    return [event["event"] for event in events.read(Path(run) / "events.jsonl")]
 
 
 def grid(folder, data, truncation="[4, 5]", noise="one"):
@@ -80,10 +76,10 @@ def test_a_fit_is_made_once(stores, tmp_path, capsys):
     run = str(tmp_path / "run")
     assert fit.fn(stores[0], run, **FIT) == run
     assert "features, of at most 5" in capsys.readouterr().out
-    before = kinds(run)
+    before = kinds_of_events(Path(run))
     assert before.count("finished") == 1
     assert fit.fn(stores[0], run, **FIT) == run
-    assert kinds(run) == before, "a finished run is only opened"
+    assert kinds_of_events(Path(run)) == before, "a finished run is only opened"
     assert not list(tmp_path.glob("*.flow"))
 
 
@@ -125,10 +121,10 @@ def test_a_dataset_is_the_same_however_it_is_spelt(stores, tmp_path, monkeypatch
     monkeypatch.chdir(store.parent)
     fit.fn(store.name, run, **FIT)
     (tmp_path / "link.zarr").symlink_to(store)
-    before = kinds(run)
+    before = kinds_of_events(Path(run))
     for spelt in (f"../{store.parent.name}/{store.name}", str(tmp_path / "link.zarr"), f"./{store.name}"):
         assert fit.fn(spelt, run, **FIT) == run
-    assert kinds(run) == before
+    assert kinds_of_events(Path(run)) == before
     with pytest.raises(OutputInUse, match=f"holds a fit with data '{store}'"):
         fit.fn(stores[1], run, **FIT)
 
@@ -159,7 +155,7 @@ def test_a_sweep_makes_what_is_new(stores, tmp_path):
     first = {file: file.stat().st_mtime_ns for file in run.glob("fits/*/result.json")}
     assert len(first) == 2
     sweep.fn(grid(tmp_path, stores[0], "[4, 5, 6]"), str(run), SERIAL)
-    assert kinds(run).count("fit") == 3
+    assert kinds_of_events(Path(run)).count("fit") == 3
     assert {file: file.stat().st_mtime_ns for file in first} == first
 
 
@@ -174,9 +170,9 @@ def test_a_campaign_from_its_source_to_its_report(stores, tmp_path, capsys):
     assert [kept(best, stores[1]) is not None for best in bests_of(run)] == [True]
     said = capsys.readouterr().out
     assert said.splitlines()[-1] == f"report: {page}"
-    before = kinds(run)
+    before = kinds_of_events(Path(run))
     campaign.fn(file, run, source=str(source), new=stores[1], where=SERIAL)
-    assert kinds(run) == before, "nothing is made twice"
+    assert kinds_of_events(Path(run)) == before, "nothing is made twice"
 
 
 def test_the_report_of_a_campaign_alone(stores, tmp_path, capsys):

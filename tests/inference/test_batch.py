@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ibpdist.base.errors import UsageError
-from ibpdist.base.structs import pack
 from ibpdist.catalog import systems as catalog
 from ibpdist.engine.members import MemberEngine
 from ibpdist.engine.serial import MemoryHistory, Serial
@@ -16,6 +15,8 @@ from ibpdist.inference._base import Nothing
 from ibpdist.inference.batch import AllEnded, Batch, Member, terms_of
 from ibpdist.inference.stopping import Converged, StepLimit, StopCode, until
 from ibpdist.runs.rows import in_memory
+from tests.support.compare import assert_same_record
+from tests.support.planted_rows import planted
 from tests.support.toy import MemorySource, Toy, blobs
 
 LIMIT = 6
@@ -66,18 +67,9 @@ def levels_of(i, steps):
     return [one["objective"] for one in found if one]
 
 
-def same(a, b):
-    (outline, one), (other, two) = pack(a), pack(b)
-    assert outline == other
-    for name in one:
-        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
-
-
-def planted(rows=90, columns=6, width=32):
-    rng = np.random.default_rng(8)
-    z = rng.random((rows, 3)) < 0.4
-    x = z @ rng.normal(size=(3, columns)) + 0.1 * rng.normal(size=(rows, columns))
-    return MemorySource(np.ascontiguousarray(x), width)
+def source_of(rows=90, columns=6):
+    """Planted rows in chunks of 32."""
+    return MemorySource(planted(8, rows, columns, [0.4] * 3, 0.1)[0], 32)
 
 
 def systems():
@@ -92,13 +84,13 @@ def systems():
 
 
 def test_bits_are_those_of_the_fit_alone():
-    source, members = planted(), systems()
+    source, members = source_of(), systems()
     engine, steps = together(members, source)
     for i, member in enumerate(members):
         levels, params, rows = alone(member, source)
         assert levels_of(i, steps) == levels, member.algorithm
         found = steps[-1].params.members[i]
-        same(found.params, params)
+        assert_same_record(found.params, params)
         assert int(found.ended) == len(levels)
         seen, _ = in_memory(MemberEngine(engine, i), len(steps))
         for name, (dims, values) in rows.items():
@@ -118,7 +110,7 @@ def test_members_stop_each_by_its_rules():
 def test_a_chain_has_its_own_randomness():
     algorithm = catalog.build("lg-gibbs-finite", 3)
     members = [Member(algorithm, 5, chain, (StepLimit(4),)) for chain in (0, 1)]
-    _, steps = together(members, planted())
+    _, steps = together(members, source_of())
     assert levels_of(0, steps) != levels_of(1, steps)
 
 
@@ -153,7 +145,7 @@ def test_a_member_fails_alone(at, error):
     assert int(failed.ended) == at
     assert isinstance(failed.params, Nothing) == (at == 0)
     assert levels_of(1, steps) == alone(good, blobs())[0]
-    same(fine.params, alone(good, blobs())[1])
+    assert_same_record(fine.params, alone(good, blobs())[1])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
-from tests.support.clusters import kill_the_oldest, objectives, worker_pids
+from tests.support.clusters import kill_the_oldest, worker_pids
+from tests.support.compare import assert_same_result
+from tests.support.logs import objectives
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 SYSTEMS = {
@@ -52,17 +54,13 @@ class Killer:
 
 def assert_same(run, serial):
     assert objectives(run) == objectives(serial)
-    whole = ibp.open_result(serial)
-    for group in ("params", "rows", "trace", "diagnosis", "posterior", "draws"):
-        if group not in whole.children:
-            continue
-        a, b = (one[group].to_dataset().compute() for one in (ibp.open_result(run), whole))
-        assert a.identical(b), group
+    assert_same_result(run, serial)
     assert verify(run) == []
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 3])
 def test_any_number_of_workers(case, tmp_path, count):
+    """Two have the same bits even where they are killed: below."""
     store, options, serial = case
     ibp.fit(store, run=tmp_path / "run", workers=count, **options)
     assert_same(tmp_path / "run", serial)

@@ -5,19 +5,15 @@ import signal
 import time
 
 import pytest
-from click.testing import CliRunner
 
 import ibpdist as ibp
 from ibpdist.campaigns.directory import CampaignDirectory
 from ibpdist.campaigns.verify import verify
-from ibpdist.cli import main
 from ibpdist.storage import events
-from tests.support.grids import as_yaml, command, grid, same_bits, small_store, steps_made, told
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return small_store(tmp_path_factory.mktemp("data"))
+from tests.support.command import invoke, start
+from tests.support.compare import assert_same_result
+from tests.support.grids import as_yaml, grid, small_store, steps_made
+from tests.support.logs import events_of_kind
 
 
 @pytest.fixture
@@ -25,10 +21,6 @@ def file(store, tmp_path):
     path = tmp_path / "campaign.yaml"
     path.write_text(as_yaml(grid(store)))
     return path
-
-
-def run_cli(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
 def wait_for(what, process, seconds=120.0):
@@ -52,47 +44,47 @@ def steps_of_group(run, number):
 
 def test_a_campaign_from_a_file(file, tmp_path):
     run = tmp_path / "run"
-    said = run_cli("sweep", file, run, "--estimate")
+    said = invoke("sweep", file, run, "--estimate")
     assert said.exit_code == 0
     assert said.stdout.startswith("4 fits\n4 fits in 1 group, in this process\n")
     assert not run.exists()
-    done = run_cli("sweep", file, run)
+    done = invoke("sweep", file, run)
     assert done.exit_code == 0, done.output
     assert "4 of 4 fits ended" in done.stdout
     assert done.stdout.endswith(f"written to {run}; more with: ibpdist show {run}\n")
     assert "sweep: 4 of 4 fits ended" in done.stderr
-    shown = run_cli("show", run)
+    shown = invoke("show", run)
     assert shown.stdout in done.stdout
-    assert run_cli("sweep", file, run, "-q").output == ""
-    assert run_cli("resume", run, "-q").exit_code == 0
+    assert invoke("sweep", file, run, "-q").output == ""
+    assert invoke("resume", run, "-q").exit_code == 0
     assert steps_made(run) == 6
-    assert run_cli("verify", run).stdout == f"{run}: no problems\n"
+    assert invoke("verify", run).stdout == f"{run}: no problems\n"
 
 
 def test_resume_takes_the_grid_that_is_sealed(file, tmp_path):
     run = tmp_path / "the run"
-    assert run_cli("sweep", file, run, "-q").exit_code == 0
+    assert invoke("sweep", file, run, "-q").exit_code == 0
     own = run / "campaign.yaml"
     text = own.read_text()
     own.write_text(text.replace("restarts: 2", "restarts: 3"))
     for arguments in (("resume", run), ("sweep", own, run)):
-        done = run_cli(*arguments, "-q")
+        done = invoke(*arguments, "-q")
         assert (done.exit_code, len(done.stderr.splitlines())) == (4, 1)
         assert done.stderr.startswith(
             f"ibpdist: {own}: is not the grid that manifest.json seals; remove it to"
         )
     own.unlink()
-    done = run_cli("resume", run)
+    done = invoke("resume", run)
     assert done.exit_code == 0
     assert done.stdout.endswith(f"more with: ibpdist show '{run}'\n")
     assert own.read_text() == text
-    assert run_cli("verify", run).exit_code == 0
+    assert invoke("verify", run).exit_code == 0
 
 
 def test_a_fit_that_is_damaged_is_shown(store, tmp_path):
     file, run = tmp_path / "campaign.yaml", tmp_path / "run"
     file.write_text(as_yaml(grid(store, truncation=3, restarts=3, holdout=0.25)))
-    assert run_cli("sweep", file, run, "-q").exit_code == 0
+    assert invoke("sweep", file, run, "-q").exit_code == 0
     fits = ibp.open_campaign(run).manifest.fits
     score, log = (
         run / "fits" / fits[at].id / name for at, name in ((0, "heldout.json"), (1, "events.jsonl"))
@@ -100,13 +92,13 @@ def test_a_fit_that_is_damaged_is_shown(store, tmp_path):
     score.write_text("half")
     log.unlink()
     for name in ("show", "evaluate", "report"):
-        done = run_cli(name, run)
+        done = invoke(name, run)
         assert done.exit_code == 0, done.output
-    shown = run_cli("show", run).stdout
+    shown = invoke("show", run).stdout
     assert "1 of 3 fits ended" in shown
     assert f"restart 0: {score}: damaged" in shown
     assert f"restart 1: {log}: is missing" in shown
-    done = run_cli("sweep", file, run, "-q")
+    done = invoke("sweep", file, run, "-q")
     assert done.exit_code == 4
     assert done.stderr.startswith(
         f"ibpdist: 1 of 3 fits failed, first lg-vi-infinite, K = 3, restart 1: {log}"
@@ -121,14 +113,14 @@ def test_killed_while_results_are_written_it_makes_no_step_again(tmp_path):
     file.write_text(
         as_yaml(grid(store, system=systems, truncation=[4, 8], restarts=4, holdout=0.1, steps=10))
     )
-    process = command("sweep", file, run, "--serial", "-q")
+    process = start("sweep", file, run, "--serial", "-q")
     wait_for(lambda: list(run.glob("fits/*/result.zarr")), process)
     process.send_signal(signal.SIGKILL)
     process.wait(30)
     written = len(list(run.glob("fits/*/result.zarr")))
     made, (folder,) = steps_made(run), run.glob("groups/*")
     assert (made, written < 16) == (10, True)
-    process = command("sweep", file, run, "--serial", "-q")
+    process = start("sweep", file, run, "--serial", "-q")
     assert process.wait(300) == 0, process.stderr.read()
     begun = [e["step"] for e in events.read(folder / "events.jsonl") if e["event"] == "begin"]
     assert begun == [0, 10]
@@ -139,15 +131,15 @@ def test_killed_while_results_are_written_it_makes_no_step_again(tmp_path):
 
 def test_other_commands_take_the_best_fit(store, file, tmp_path):
     run = tmp_path / "run"
-    assert run_cli("sweep", file, run, "-q").exit_code == 0
+    assert invoke("sweep", file, run, "-q").exit_code == 0
     best = ibp.open_campaign(run).best_fit()
-    done = run_cli("evaluate", run, store, "-q")
+    done = invoke("evaluate", run, store, "-q")
     assert done.exit_code == 0, done.output
     assert f"{run} is a campaign; using its best fit, {run / 'fits' / best.id}" in done.stderr
     assert "held-out score" in done.stdout
     assert "heldout" in ibp.open_campaign(run).best().children
-    assert run_cli("transform", run, store, tmp_path / "out.zarr", "-q").exit_code == 0
-    assert run_cli("export", run, tmp_path / "csv", "-q").exit_code == 0
+    assert invoke("transform", run, store, tmp_path / "out.zarr", "-q").exit_code == 0
+    assert invoke("export", run, tmp_path / "csv", "-q").exit_code == 0
     assert (tmp_path / "csv").is_dir()
 
 
@@ -177,7 +169,7 @@ def test_other_commands_take_the_best_fit(store, file, tmp_path):
 )
 def test_a_fault_in_the_file_is_2_with_key_and_line(file, tmp_path, old, new, sentence):
     file.write_text(file.read_text().replace(old, new))
-    done = run_cli("sweep", file, tmp_path / "run")
+    done = invoke("sweep", file, tmp_path / "run")
     assert done.exit_code == 2
     assert done.stderr.startswith(f"ibpdist: {file}: {sentence}"), done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -188,7 +180,7 @@ def test_a_failed_fit_gives_the_campaign_its_code(store, tmp_path):
     file = tmp_path / "campaign.yaml"
     settings = {"moves": False, "noise": ["one", 1e-100]}
     file.write_text(as_yaml(grid(store, truncation=3, set=settings)))
-    done = run_cli("sweep", file, tmp_path / "run", "-q")
+    done = invoke("sweep", file, tmp_path / "run", "-q")
     assert done.exit_code == 2
     first = "lg-vi-infinite, K = 3, noise 1e-100, restart 0"
     assert done.stderr.startswith(
@@ -200,7 +192,7 @@ def test_a_failed_fit_gives_the_campaign_its_code(store, tmp_path):
 def test_a_campaign_in_use_is_refused_before_anything_else(file, tmp_path):
     held = CampaignDirectory(tmp_path / "run")
     try:
-        done = run_cli("sweep", file.with_name("not there.yaml"), tmp_path / "run")
+        done = invoke("sweep", file.with_name("not there.yaml"), tmp_path / "run")
     finally:
         held.close()
     assert done.exit_code == 6
@@ -211,40 +203,40 @@ def test_the_limit_that_nobody_chose_is_7(file, tmp_path, monkeypatch):
     from ibpdist.catalog.spec import FitSpec
 
     monkeypatch.setattr(FitSpec.model_fields["steps"], "default", 6)
-    assert run_cli("sweep", file, tmp_path / "run", "-q").exit_code == 7
+    assert invoke("sweep", file, tmp_path / "run", "-q").exit_code == 7
 
 
 def test_killed_in_the_middle_it_computes_no_committed_fit_again(store, tmp_path):
     keys = grid(store, holdout=[0.25, 0.3], steps=60, checkpoint=5)
     file, run = tmp_path / "campaign.yaml", tmp_path / "run"
     file.write_text(as_yaml(keys))
-    process = command("sweep", file, run, "--serial")
+    process = start("sweep", file, run, "--serial")
     wait_for(lambda: steps_of_group(run, 1) > 10, process)
     process.send_signal(signal.SIGKILL)
     process.wait(30)
-    committed = {event["fit"] for event in told(run, "fit")}
+    committed = {event["fit"] for event in events_of_kind(run, "fit")}
     assert len(committed) == 4
     assert all(problem.endswith("removes it") for problem in verify(run)), "at rest it is always valid"
     before = {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in committed}
     made = steps_made(run)
-    process = command("sweep", file, run, "--serial", "-q")
+    process = start("sweep", file, run, "--serial", "-q")
     assert process.wait(200) == 0, process.stderr.read()
     assert {fit: (run / "fits" / fit / "result.json").stat().st_mtime_ns for fit in committed} == before
-    assert len(told(run, "fit")) == 8
+    assert len(events_of_kind(run, "fit")) == 8
     assert steps_made(run) <= 120 + 15, f"{made} steps were made before"
     plain = ibp.sweep(keys, tmp_path / "plain")
     found = ibp.open_campaign(run)
     for fit in plain.manifest.fits:
-        same_bits(found.open(fit), plain.open(fit))
+        assert_same_result(found.open(fit), plain.open(fit))
     assert verify(run) == []
 
 
 def test_interrupted_it_says_how_to_go_on(store, tmp_path):
     file, run = tmp_path / "a campaign.yaml", tmp_path / "the run"
     file.write_text(as_yaml(grid(store, steps=100_000)))
-    first = command("sweep", file, run, "--serial")
+    first = start("sweep", file, run, "--serial")
     wait_for(lambda: steps_of_group(run, 0) > 3, first)
-    second = command("sweep", file, run, "--serial")
+    second = start("sweep", file, run, "--serial")
     assert second.wait(120) == 6
     assert re.search(rf"{re.escape(str(run))}: in use by process {first.pid} on", second.stderr.read())
     assert first.poll() is None

@@ -13,7 +13,9 @@ import pytest
 import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
 from ibpdist.storage import events
-from tests.support.clusters import kill_the_oldest, objectives, worker_pids
+from tests.support.clusters import kill_the_oldest, worker_pids
+from tests.support.compare import assert_same_result
+from tests.support.logs import objectives
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 HERE = Path(__file__).parents[2]
@@ -56,9 +58,7 @@ def trying(run):
 def assert_same(run, serial):
     assert terms(run) == terms(serial)
     assert objectives(run) == objectives(serial)
-    for group in ("params", "rows", "trace", "internals"):
-        a, b = (ibp.open_result(path)[group].to_dataset().compute() for path in (run, serial))
-        assert a.identical(b), group
+    assert_same_result(run, serial)
     assert verify(run) == []
 
 
@@ -70,8 +70,9 @@ def test_there_are_moves_and_trials(case):
     assert len(trying(case[2])) >= 5
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("count", [1, 3])
 def test_any_number_of_workers(case, tmp_path, count):
+    """Two have the same bits even where they are killed: below."""
     store, options, serial = case
     ibp.fit(store, run=tmp_path / "run", workers=count, **options)
     assert_same(tmp_path / "run", serial)

@@ -7,7 +7,7 @@ from scipy.special import logit
 from ibpdist.inference.in_turn.collapsed import CollapsedTable
 from ibpdist.kernels.buffet import Law
 from tests.support.rows_reference import collapsed_sweep, log_marginal
-from tests.support.turns import planted
+from tests.support.turns import planted, swept
 
 BUFFET = {"share": 0.0, "rate": 0.3}
 FINITE = {"share": 0.4, "rate": 0.0}
@@ -25,16 +25,6 @@ def numbers(rows, slots, seed):
 def table(x, z, of):
     made = CollapsedTable(x, z, np.arange(len(z)), of, 100)
     made.renew()
-    return made
-
-
-def swept(made, logits, births):
-    """All rows without making anything anew; slots grow as they must."""
-    at = 0
-    while at < len(made.x):
-        at += made.advance(at, np.ascontiguousarray(logits[at:, : made.ids.size]), births[at:])
-        if at < len(made.x):
-            made.grow()
     return made
 
 

@@ -11,7 +11,7 @@ from ibpdist.kernels.buffet import Law
 from ibpdist.kernels.uncollapsed import Facts, _normal
 from ibpdist.model.observations._base import RowState
 from tests.support.rows_reference import look_of_own, uncollapsed_sweep
-from tests.support.turns import planted
+from tests.support.turns import planted, swept
 
 KEY = Draws(3).key("own dictionary")
 
@@ -25,15 +25,6 @@ def table(x, seen, noise, z, mean, law):
     ids = np.arange(len(z))
     state = RowState(ids=ids, z=z, w=np.zeros((0, z.shape[1])))
     return UncollapsedTable(facts(x, seen, noise), state, mean, law, 50)
-
-
-def swept(made, logits, births):
-    at = 0
-    while at < len(births):
-        at += made.advance(at, np.ascontiguousarray(logits[at:, : made.ids.size]), births[at:])
-        if at < len(births):
-            made.grow()
-    return made
 
 
 @pytest.mark.parametrize(("share", "rate"), [(0.0, 0.4), (0.3, 0.0)], ids=["buffet", "finite"])

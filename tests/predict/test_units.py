@@ -6,15 +6,14 @@ import shutil
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import ibpdist as ibp
 from ibpdist.base.errors import InputError
 from ibpdist.campaigns.verify import verify
-from ibpdist.cli import main
 from ibpdist.data.append import append
 from ibpdist.data.transform import Transform, transform_of
 from ibpdist.predict.units import Transformed, recorded
+from tests.support.command import invoke
 
 WAYS = [{"center": True}, {"scale": True}, {"log1p": True}, {"log1p": True, "center": True, "scale": True}]
 
@@ -174,7 +173,7 @@ def test_the_numbers_are_exported(tmp_path):
     for name, expected in (("run", ["transform/center.csv"]), ("plain", [])):
         if name == "plain":
             fit(rows(200), run=tmp_path / "plain", steps=2)
-        done = CliRunner().invoke(main, ["export", str(tmp_path / name), str(tmp_path / f"{name}.csv")])
+        done = invoke("export", tmp_path / name, tmp_path / f"{name}.csv")
         assert done.exit_code == 0
         found = [str(p.relative_to(tmp_path / f"{name}.csv")) for p in (tmp_path / f"{name}.csv").rglob("*")]
         assert [one for one in found if one.startswith("transform/")] == expected

@@ -1,16 +1,9 @@
 """A campaign in words."""
 
-import pytest
-
 import ibpdist as ibp
 from ibpdist.campaigns.directory import CampaignDirectory
 from ibpdist.report.campaign import summary
-from tests.support.grids import grid, small_store
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    return small_store(tmp_path_factory.mktemp("data"))
+from tests.support.grids import grid
 
 
 def test_the_answer_comes_first(store, tmp_path):

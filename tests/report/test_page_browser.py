@@ -1,6 +1,7 @@
 """The page in a real browser: no complaint, nothing overflows, the same numbers, light and dark."""
 
 import re
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.browser import CHROMIUM, measure, open_page
 from tests.support.report_page import Page, Truth, same
 
 KINDS = ("images", "labelled", "drawn", "named", "campaign", "narrow")
+WIDTHS = [360, 390, 768, 1280]
 browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 
@@ -59,17 +61,26 @@ def narrow(folder: Path, best: Any) -> tuple[Path, Truth]:
     return path, Truth(best, held.summary)
 
 
+@pytest.fixture(scope="module")
+def measured(pages: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Sizes of a page by width, and the console; a page is opened once for all widths."""
+
+    @cache
+    def of(kind: str, dark: bool) -> tuple[dict[int, dict[str, Any]], list[str]]:
+        return measure(pages[kind][0], tmp_path_factory.mktemp("measured"), WIDTHS, dark)
+
+    return of
+
+
 @browser
 @pytest.mark.slow
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 390, 768, 1280])
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_overflows_and_nothing_complains(
-    kind: str, width: int, dark: bool, pages: Any, tmp_path: Path
-) -> None:
-    found, console = measure(pages[kind][0], tmp_path, width, dark)
+def test_nothing_overflows_and_nothing_complains(kind: str, width: int, dark: bool, measured: Any) -> None:
+    sizes, console = measured(kind, dark)
     assert console == []
-    assert found["wide"] == width
+    found = sizes[width]
     assert found["scroll"] <= width
     assert found["beyond"] == []
     assert found["over"] == [], "texts of charts lie on one another"
@@ -140,7 +151,8 @@ def test_a_page_that_overflows_and_complains_is_found(tmp_path: Path) -> None:
         "<!DOCTYPE html><html><head><style>p{}</style></head><body><p style='width:500px'>wide</p>"
         "<script>window.broken = 1; console.error('an error')</script></body></html>"
     )
-    found, console = measure(bad, tmp_path, 360)
+    sizes, console = measure(bad, tmp_path, [360])
+    found = sizes[360]
     assert any("an error" in line for line in console)
     assert found["broken"] == "number"
     assert found["scroll"] > 360

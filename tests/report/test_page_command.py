@@ -3,22 +3,18 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-import ibpdist as ibp
-from ibpdist.cli import main
+from tests.support.command import invoke
+from tests.support.finished import images_and_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("command") / "run"
-    data = ibp.synthetic("images", rows=60, noise=0.2, seed=3)
-    ibp.fit(data.x, system="lg-vi-finite", K=2, steps=2, run=folder)
-    return folder
+    return images_and_run(tmp_path_factory.mktemp("command")) / "run"
 
 
 def test_it_writes_into_the_run_and_says_where(run: Path) -> None:
-    done = CliRunner().invoke(main, ["report", str(run)])
+    done = invoke("report", run)
     assert done.exit_code == 0
     assert done.output == f"{run / 'report.html'}\n"
     assert (run / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>\n<html")
@@ -27,7 +23,7 @@ def test_it_writes_into_the_run_and_says_where(run: Path) -> None:
 
 def test_it_writes_elsewhere_with_images_of_a_given_size(run: Path, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
-    done = CliRunner().invoke(main, ["report", str(run), "--output", str(target), "--image", "4x9"])
+    done = invoke("report", run, "--output", target, "--image", "4x9")
     assert done.exit_code == 0
     assert "images of 4 by 9" not in done.output
     assert "as an image of 4 by 9" in target.read_text("utf-8")
@@ -43,13 +39,13 @@ def test_it_writes_elsewhere_with_images_of_a_given_size(run: Path, tmp_path: Pa
     ],
 )
 def test_what_cannot_be_done(run: Path, options: list[str], code: int, said: str) -> None:
-    done = CliRunner().invoke(main, ["report", str(run), *options])
+    done = invoke("report", run, *options)
     assert done.exit_code == code
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_what_is_no_run(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["report", str(tmp_path)])
+    done = invoke("report", tmp_path)
     assert done.exit_code == 4
     assert "is not a run" in done.stderr

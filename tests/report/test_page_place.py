@@ -4,26 +4,27 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import ibpdist as ibp
 from ibpdist.base.errors import IbpError, OutputInUse, UsageError
-from ibpdist.cli import main
 from ibpdist.report.place import is_page
+from tests.support.command import invoke
+from tests.support.finished import images_and_run
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("place")
-    data = folder / "data.zarr"
-    ibp.ingest(ibp.synthetic("images", rows=60, noise=0.2, seed=3).x, data)
-    ibp.fit(data, system="lg-vi-finite", K=2, steps=2, run=folder / "run")
-    ibp.sweep({"data": str(data), "system": "lg-vi-finite", "truncation": 2, "steps": 2}, folder / "all")
+    folder = images_and_run(tmp_path_factory.mktemp("place"))
+    ibp.sweep(
+        {"data": str(folder / "images.zarr"), "system": "lg-vi-finite", "truncation": 2, "steps": 2},
+        folder / "all",
+    )
     return folder
 
 
 def written(run: Path, *options: object) -> Result:
-    return CliRunner().invoke(main, ["report", str(run), *map(str, options)])
+    return invoke("report", run, *options)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -57,7 +58,12 @@ def test_a_page_of_ours_is_written_again(made: Path, tmp_path: Path) -> None:
     "name",
     [
         *("run/spec.yaml", "run/new.json", "run/result.zarr/zarr.json", "run/result.zarr/page.html"),
-        *("data.zarr/manifest.json", "data.zarr/page.html", "all/campaign.yaml", "all/fits/manifest.json"),
+        *(
+            "images.zarr/manifest.json",
+            "images.zarr/page.html",
+            "all/campaign.yaml",
+            "all/fits/manifest.json",
+        ),
     ],
 )
 @pytest.mark.parametrize("overwrite", [False, True])

@@ -20,22 +20,22 @@ from ibpdist.runs import fit as pipeline
 from ibpdist.runs.restarts import seed_of
 from ibpdist.storage import events
 from ibpdist.storage.lock import Lock
-from tests.support.clusters import objectives
+from tests.support.compare import assert_same_result
+from tests.support.logs import objectives
+from tests.support.planted_rows import planted
 
 GROUPS = ("params", "rows", "trace", "internals")
 HERE = Path(__file__).parents[1]
 
 
-def planted(rows=600, columns=12, features=4, seed=0, dtype=np.float32):
-    rng = np.random.default_rng(seed)
-    z = rng.random((rows, features)) < 0.4
-    return (z @ rng.normal(size=(features, columns)) + 0.3 * rng.normal(size=(rows, columns))).astype(dtype)
+def rows_of(rows=600, columns=12, features=4, seed=0, dtype=np.float32):
+    return planted(seed, rows, columns, [0.4] * features, 0.3)[0].astype(dtype)
 
 
 @pytest.fixture
 def source():
     """A dataset of ten chunks."""
-    return ArrayData(planted(), 64)
+    return ArrayData(rows_of(), 64)
 
 
 def fit(data, system="lg-vi-infinite", K=6, **options):
@@ -43,14 +43,8 @@ def fit(data, system="lg-vi-infinite", K=6, **options):
     return ibp.fit(data, system=system, K=K, **({"seed": 1, "steps": 12, "rtol": 0.0} | options))
 
 
-def assert_same(one, other):
-    for group in GROUPS:
-        a, b = (found[group].to_dataset().compute() for found in (one, other))
-        assert a.equals(b), group
-
-
 def test_a_fit_in_memory_finds_something():
-    found = fit(planted(), steps=60)
+    found = fit(rows_of(), steps=60)
     assert found.attrs["stop"] in ("converged", "step limit")
     assert found["rows"]["z"].shape == (600, 4)
     assert found["params"]["mean"].shape == (4, 12)
@@ -60,7 +54,7 @@ def test_a_fit_in_memory_finds_something():
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "fa-vi-finite-hard", "fa-gibbs-finite"])
 def test_a_run_has_the_bits_of_a_fit_in_memory(tmp_path, source, system):
     found = fit(source, system, run=tmp_path / "run")
-    assert_same(fit(source, system), found)
+    assert_same_result(fit(source, system), found)
     assert verify(tmp_path / "run") == []
     assert found.attrs["rows"] == 600
 
@@ -69,7 +63,7 @@ def test_a_run_has_the_bits_of_a_fit_in_memory(tmp_path, source, system):
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "fa-vi-infinite-hard", "lg-gibbs-finite"])
 def test_workers_have_the_bits_of_a_fit_in_memory(tmp_path, source, system):
     found = fit(source, system, run=tmp_path / "run", workers=2, memory=1 << 30)
-    assert_same(fit(source, system), found)
+    assert_same_result(fit(source, system), found)
     begun = [e for e in events.read(tmp_path / "run" / "events.jsonl") if e["event"] == "begin"]
     assert begun[0]["engine"] == "DaskEngine"
 
@@ -77,17 +71,17 @@ def test_workers_have_the_bits_of_a_fit_in_memory(tmp_path, source, system):
 @pytest.mark.slow
 def test_workers_without_a_run_leave_nothing_behind(source):
     found = fit(source, workers=1, memory=1 << 30, steps=4)
-    assert_same(fit(source, steps=4), found)
+    assert_same_result(fit(source, steps=4), found)
 
 
 def test_missing_cells_and_labels_survive_the_way_through_a_run(tmp_path):
-    x = planted()
+    x = rows_of()
     x[3, 4] = x[500, 11] = np.nan
     import pandas as pd
 
     table = pd.DataFrame(x, index=[f"r{n}" for n in range(600)], columns=[f"c{n}" for n in range(12)])
     found = fit(table, run=tmp_path / "run", steps=5)
-    assert_same(fit(table, steps=5), found)
+    assert_same_result(fit(table, steps=5), found)
     assert str(found["rows"]["row"].values[599]) == "r599"
     assert str(found["params"]["column"].values[11]) == "c11"
     assert open_dataset(tmp_path / "run" / "data.zarr").missing == 2
@@ -96,21 +90,21 @@ def test_missing_cells_and_labels_survive_the_way_through_a_run(tmp_path):
 def test_a_store_by_path(tmp_path, source):
     fit(source, run=tmp_path / "first", steps=3)
     store = tmp_path / "first" / "data.zarr"
-    assert_same(fit(source, steps=3), fit(str(store), steps=3))
-    assert_same(fit(source, steps=3), fit(store, run=tmp_path / "second", steps=3))
+    assert_same_result(fit(source, steps=3), fit(str(store), steps=3))
+    assert_same_result(fit(source, steps=3), fit(store, run=tmp_path / "second", steps=3))
     assert not (tmp_path / "second" / "data.zarr").exists()
 
 
 def test_held_out_cells_are_not_seen(tmp_path, source):
-    x = planted()
+    x = rows_of()
     whole, held = fit(source, steps=5), fit(source, steps=5, holdout=0.3)
     assert whole.attrs["objective"] != held.attrs["objective"]
     from ibpdist.data.splits import HeldCells
 
     hidden = HeldCells(0.3).hidden(0, 600, 600, 12)
     x[hidden] += 100.0
-    assert_same(held, fit(ArrayData(x, 64), steps=5, holdout=0.3))
-    assert_same(held, fit(source, steps=5, holdout=0.3, run=tmp_path / "run"))
+    assert_same_result(held, fit(ArrayData(x, 64), steps=5, holdout=0.3))
+    assert_same_result(held, fit(source, steps=5, holdout=0.3, run=tmp_path / "run"))
 
 
 def test_progress_is_called_with_each_step(source):
@@ -129,7 +123,7 @@ class TestResume:
     def test_a_finished_run_is_only_opened(self, tmp_path, source):
         found = fit(source, run=tmp_path / "run")
         before = (tmp_path / "run" / "events.jsonl").read_bytes()
-        assert_same(found, ibp.resume(tmp_path / "run"))
+        assert_same_result(found, ibp.resume(tmp_path / "run"))
         assert (tmp_path / "run" / "events.jsonl").read_bytes() == before
 
     @pytest.mark.parametrize("error", [errno.EROFS, errno.EACCES])
@@ -143,7 +137,7 @@ class TestResume:
             return opens(path, flags, *rest, **options)
 
         monkeypatch.setattr(os, "open", refuse)
-        assert_same(found, ibp.resume(tmp_path / "run"))
+        assert_same_result(found, ibp.resume(tmp_path / "run"))
         (tmp_path / "run" / "result.json").unlink()
         with pytest.raises(StorageError, match=r"run/lock: .*choose a place that can be written"):
             ibp.resume(tmp_path / "run")
@@ -151,7 +145,7 @@ class TestResume:
     def test_a_finished_run_that_is_in_use(self, tmp_path, source):
         found = fit(source, run=tmp_path / "run", steps=3)
         held = Lock(tmp_path / "run" / "lock")
-        assert_same(found, ibp.resume(tmp_path / "run"))
+        assert_same_result(found, ibp.resume(tmp_path / "run"))
         held.release()
 
     def test_a_finished_run_is_tidied_up(self, tmp_path, source):
@@ -173,7 +167,7 @@ class TestResume:
         assert not (tmp_path / "run" / "lock").exists()
         assert events.read(tmp_path / "run" / "events.jsonl")[-1]["event"] == "interrupted"
         assert verify(tmp_path / "run") == []
-        assert_same(plain, ibp.resume(tmp_path / "run"))
+        assert_same_result(plain, ibp.resume(tmp_path / "run"))
         assert objectives(tmp_path / "run") == objectives(tmp_path / "plain")
 
     def test_changed_data_are_refused(self, tmp_path, source):
@@ -181,7 +175,7 @@ class TestResume:
         import shutil
 
         shutil.rmtree(tmp_path / "run" / "data.zarr")
-        other = ArrayData(planted(seed=9), 64)
+        other = ArrayData(rows_of(seed=9), 64)
         pipeline._store(other, tmp_path / "run" / "data.zarr")
         with pytest.raises(StorageError, match=r"data\.zarr: has changed since the run began"):
             ibp.resume(tmp_path / "run")
@@ -262,7 +256,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("bad", [np.inf, -np.inf])
     def test_data(self, tmp_path, bad):
-        x = planted()
+        x = rows_of()
         x[17, 3] = bad
         with pytest.raises(InputError, match="row 17"):
             fit(x, run=tmp_path / "run")
@@ -309,7 +303,7 @@ class TestOverwrite:
             OutputInUse, match=r"exists already.*pass --overwrite .in Python: overwrite=True.$"
         ):
             fit(source, run=tmp_path / "run", seed=2, steps=3)
-        assert_same(first, ibp.open_result(tmp_path / "run"))
+        assert_same_result(first, ibp.open_result(tmp_path / "run"))
 
     def test_data_within_it_are_kept(self, tmp_path, source):
         fit(source, run=tmp_path / "run", steps=3)
@@ -321,7 +315,7 @@ class TestOverwrite:
     def test_unless_it_may_be_overwritten(self, tmp_path, source):
         fit(source, run=tmp_path / "run", steps=3)
         second = fit(source, run=tmp_path / "run", seed=2, steps=3, overwrite=True)
-        assert_same(fit(source, seed=2, steps=3), second)
+        assert_same_result(fit(source, seed=2, steps=3), second)
         assert verify(tmp_path / "run") == []
 
 
@@ -331,7 +325,7 @@ class TestWarmStart:
         warm = fit(source, start=tmp_path / "first", steps=40, seed=5)
         cold = fit(source, start="random", moves=False, steps=40, seed=5)
         assert warm["trace"]["objective"][1] > cold["trace"]["objective"][1]
-        assert_same(warm, fit(source, start=first, steps=40, seed=5))
+        assert_same_result(warm, fit(source, start=first, steps=40, seed=5))
 
     def test_begins_with_what_a_smaller_truncation_found(self, source):
         first = fit(source, steps=40)
@@ -351,7 +345,7 @@ class TestWarmStart:
 
         with pytest.raises(KeyboardInterrupt):
             fit(source, start=first, run=tmp_path / "run", seed=5, progress=interrupt)
-        assert_same(plain, ibp.resume(tmp_path / "run"))
+        assert_same_result(plain, ibp.resume(tmp_path / "run"))
 
 
 class TestRestarts:
@@ -362,9 +356,9 @@ class TestRestarts:
         assert found.attrs["objective"] == levels.max() == levels[chosen]
         assert levels.min() >= levels.max() - 1e-6 * abs(levels.max()), "all end at the same optimum"
         alone = fit(source, seed=seed_of(1, chosen))
-        assert_same(alone, found)
+        assert_same_result(alone, found)
         kept = fit(source, restarts=3, run=tmp_path / "run")
-        assert_same(found, kept)
+        assert_same_result(found, kept)
         assert kept["restarts"]["objective"].values.tolist() == levels.tolist()
         assert kept.attrs["stopped"] == found.attrs["stopped"]
         assert kept.attrs["objective"] == levels[chosen]
@@ -374,7 +368,7 @@ class TestRestarts:
         fit(source, restarts=2, run=tmp_path / "run")
         for restart in (0, 1):
             own = ibp.open_result(tmp_path / "run" / "restarts" / f"{restart:03d}")
-            assert_same(fit(source, seed=seed_of(1, restart)), own)
+            assert_same_result(fit(source, seed=seed_of(1, restart)), own)
 
     def test_interrupted_between_and_within(self, tmp_path, source):
         plain = fit(source, restarts=3, run=tmp_path / "plain")
@@ -389,7 +383,7 @@ class TestRestarts:
         with pytest.raises(KeyboardInterrupt):
             fit(source, restarts=3, run=tmp_path / "run", progress=interrupt)
         finished = (tmp_path / "run" / "restarts" / "000" / "events.jsonl").read_bytes()
-        assert_same(plain, ibp.resume(tmp_path / "run"))
+        assert_same_result(plain, ibp.resume(tmp_path / "run"))
         assert (tmp_path / "run" / "restarts" / "000" / "events.jsonl").read_bytes() == finished
 
     def test_seeds(self):
@@ -429,7 +423,7 @@ def test_killed_and_resumed_from_outside(tmp_path, source, workers):
     assert 17 <= len(objectives(run)) < 40
     with pytest.raises(OutputInUse, match="exists already: resume it"):
         fit(tmp_path / "data.zarr", run=run, **options)
-    assert_same(plain, ibp.resume(run))
+    assert_same_result(plain, ibp.resume(run))
     assert objectives(run) == objectives(tmp_path / "plain")
     assert verify(run) == []
 

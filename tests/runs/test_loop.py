@@ -12,15 +12,16 @@ from ibpdist.engine.work import Workbench
 from ibpdist.inference._base import Info
 from ibpdist.inference.stopping import Snapshot
 from ibpdist.runs import loop as module
-from ibpdist.runs.directory import RunDirectory
 from ibpdist.runs.job import Job
 from ibpdist.runs.layout import state_of
 from ibpdist.runs.loop import drive, in_memory
 from ibpdist.runs.result import is_complete, open_result
 from ibpdist.storage import events
-from tests.support.clusters import objectives
-from tests.support.toy import Toy, blobs, save_blobs, serial_engine, toy_job, toy_run, toy_spec
+from tests.support.compare import assert_same_result
+from tests.support.logs import kinds_of_events, objectives
+from tests.support.toy import Toy, blobs, save_blobs, serial_engine, toy_fit, toy_job, toy_run, toy_spec
 
+pytestmark = pytest.mark.usefixtures("save_whenever_due")
 GROUPS = ("params", "rows", "trace", "internals")
 
 
@@ -33,11 +34,6 @@ def spec(tmp_path):
     return toy_spec(save_blobs(tmp_path / "x.npy", blobs()))
 
 
-@pytest.fixture(autouse=True)
-def _save_whenever_due(monkeypatch):
-    monkeypatch.setattr(module, "SHARE", 0)
-
-
 def go(tmp_path, spec, name="run", stop_at=None):
     """Drive a run from where it is; `stop_at` ends the driver after that step."""
 
@@ -45,27 +41,12 @@ def go(tmp_path, spec, name="run", stop_at=None):
         if now.step == stop_at:
             raise Enough
 
-    path = tmp_path / name
-    if path.exists():
-        run, job = RunDirectory.open(path), toy_job(spec)
-    else:
-        run, job = toy_run(path, spec)
-    try:
-        drive(run, job, serial_engine(path, job), progress)
-    finally:
-        run.close()
-    return path
+    return toy_fit(tmp_path / name, spec, progress)
 
 
 def assert_same(one, other):
     assert objectives(one) == objectives(other)
-    for group in GROUPS:
-        a, b = (open_result(path)[group].to_dataset().compute() for path in (one, other))
-        assert a.identical(b), group
-
-
-def kinds(path):
-    return [e["event"] for e in events.read(path / "events.jsonl")]
+    assert_same_result(one, other)
 
 
 def test_log_and_checkpoints(tmp_path, spec):
@@ -73,8 +54,8 @@ def test_log_and_checkpoints(tmp_path, spec):
     read = events.read(path / "events.jsonl")
     assert [e["step"] for e in read if e["event"] == "step"] == list(range(1, 13))
     assert [e["step"] for e in read if e["event"] == "checkpoint"] == [3, 6, 9, 12]
-    assert kinds(path)[0] == "begin"
-    assert kinds(path)[-1] == "finished"
+    assert kinds_of_events(path)[0] == "begin"
+    assert kinds_of_events(path)[-1] == "finished"
     assert is_complete(path)
 
 
@@ -103,9 +84,9 @@ def test_stopped_before_the_result_was_written(tmp_path, spec, monkeypatch):
         patch.setattr(module.result, "write", lambda *a: (_ for _ in ()).throw(Enough()))
         with pytest.raises(Enough):
             go(tmp_path, spec)
-    steps = kinds(tmp_path / "run").count("step")
+    steps = kinds_of_events(tmp_path / "run").count("step")
     path = go(tmp_path, spec)
-    assert kinds(path).count("step") == steps, "no step is made again or beyond"
+    assert kinds_of_events(path).count("step") == steps, "no step is made again or beyond"
     assert_same(plain, path)
 
 
@@ -192,7 +173,7 @@ def test_parameters_are_lost_before_the_result_was_written(tmp_path, spec, monke
             go(tmp_path, spec)
     shutil.rmtree(tmp_path / "run" / "params")
     path = go(tmp_path, spec)
-    assert kinds(path).count("step") == 12, "no step is made again"
+    assert kinds_of_events(path).count("step") == 12, "no step is made again"
     assert_same(plain, path)
 
 

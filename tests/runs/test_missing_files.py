@@ -8,10 +8,11 @@ import pytest
 import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
 from ibpdist.engine.history import RunHistory
-from ibpdist.runs import loop as module
 from ibpdist.runs import missing_files as module_lost
 from ibpdist.runs.missing_files import kept, lost
 from ibpdist.storage.lock import Lock
+
+pytestmark = pytest.mark.usefixtures("save_whenever_due")
 
 
 def data():
@@ -20,11 +21,6 @@ def data():
 
 def fit(run, **options):
     return ibp.fit(data(), **{"system": "lg-vi-finite", "K": 3, "steps": 8, "rtol": 0.0} | options, run=run)
-
-
-@pytest.fixture(autouse=True)
-def _save_whenever_due(monkeypatch):
-    monkeypatch.setattr(module, "SHARE", 0)
 
 
 def every_loss_is_named(run, places):

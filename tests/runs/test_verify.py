@@ -10,20 +10,16 @@ from ibpdist.base.errors import StorageError
 from ibpdist.campaigns.verify import verify
 from ibpdist.engine.history import RunHistory
 from ibpdist.runs.directory import RunDirectory
-from ibpdist.runs.loop import drive
 from ibpdist.storage import events
 from ibpdist.storage.events import Events
-from tests.support.toy import blobs, save_blobs, serial_engine, toy_run, toy_spec
+from tests.support.toy import blobs, save_blobs, toy_fit, toy_spec
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sound")
     spec = toy_spec(save_blobs(folder / "x.npy", blobs(rows=60)), steps=4, checkpoint=2)
-    run, job = toy_run(folder / "run", spec)
-    drive(run, job, serial_engine(run.path, job))
-    run.close()
-    return run.path
+    return toy_fit(folder / "run", spec)
 
 
 @pytest.fixture
@@ -36,10 +32,7 @@ def halfway(tmp_path, monkeypatch):
     """A run with the parameters of all steps, as while it is under way."""
     monkeypatch.setattr(RunHistory, "prune_finished", lambda history: None)
     spec = toy_spec(save_blobs(tmp_path / "x.npy", blobs(rows=60)), steps=4, checkpoint=2)
-    run, job = toy_run(tmp_path / "halfway", spec)
-    drive(run, job, serial_engine(run.path, job))
-    run.close()
-    return run.path
+    return toy_fit(tmp_path / "halfway", spec)
 
 
 def files_of(sound):

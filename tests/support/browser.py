@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,12 +56,12 @@ FRAME = """<!DOCTYPE html><html><head><meta charset="utf-8"><meta name="color-sc
 <script>
 addEventListener("message", (event) => {{
   const made = document.createElement("script");
-  made.type = "application/json"; made.id = "measured";
+  made.type = "application/json"; made.className = "measured";
   made.textContent = event.data.replaceAll("<", "\\u003c");
   document.body.append(made);
 }});
 </script>
-<iframe src="{name}" width="{width}" height="900"></iframe></body></html>
+{frames}</body></html>
 """
 """A window has a least width, a frame has none."""
 
@@ -93,15 +94,17 @@ def open_page(path: Path, dark: bool = False) -> Seen:
     return Seen(done.stdout.decode("utf-8"), told)
 
 
-def measure(page: Path, folder: Path, width: int, dark: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """Sizes of all that is on a page, from a copy in `folder` that measures itself in a frame."""
+def measure(
+    page: Path, folder: Path, widths: Sequence[int], dark: bool = False
+) -> tuple[dict[int, dict[str, Any]], list[str]]:
+    """Sizes of all that is on a page by its width, from a copy in `folder` that measures itself in a frame of
+    each width."""
     copy, frame = folder / "copy.html", folder / "frame.html"
     copy.write_text(page.read_text("utf-8").replace("</body>", MEASURE + "</body>"), "utf-8")
-    frame.write_text(FRAME.format(name=copy.name, width=width), "utf-8")
+    frames = "".join(f'<iframe src="{copy.name}" width="{width}" height="900"></iframe>' for width in widths)
+    frame.write_text(FRAME.format(frames=frames), "utf-8")
     seen = open_page(frame, dark)
-    found = re.search(
-        r'<script type="application/json" id="measured">(.*?)</script>', seen.document, re.DOTALL
-    )
-    assert found is not None, seen.document[-300:]
-    measured: dict[str, Any] = json.loads(found[1])
-    return measured, seen.console
+    pattern = r'<script type="application/json" class="measured">(.*?)</script>'
+    found = [json.loads(text) for text in re.findall(pattern, seen.document, re.DOTALL)]
+    assert len(found) == len(widths), seen.document[-300:]
+    return {sizes["wide"]: sizes for sizes in found}, seen.console

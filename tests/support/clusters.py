@@ -9,7 +9,6 @@ import psutil
 from ibpdist.engine.memory import Plan
 from ibpdist.engine.watch import Patience
 from ibpdist.runs.loop import drive
-from ibpdist.storage import events
 from tests.support.toy import OPEN_TOY
 
 PLAN = Plan(limit=1 << 30, base=0, chunks=0, sums=0, state=0, cache=1 << 20, spill=False)
@@ -28,12 +27,6 @@ def fit_on(cluster, run, job, plan=PLAN, progress=None):
         drive(run, job, engine, progress)
     finally:
         engine.close()
-
-
-def objectives(path):
-    """The objective of every step by number, as the log has it."""
-    read = events.read(path / "events.jsonl")
-    return {e["step"]: e["terms"]["objective"] for e in read if e["event"] == "step"}
 
 
 def pids(cluster):

@@ -11,7 +11,17 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 from scipy.stats import poisson
 
-from tests.support.reference_evidence import compositions, history_rates
+from tests.support.reference_evidence import history_rates
+
+
+def counts_up_to(kinds, most):
+    """(state, kind) all numbers of features of each kind with sum at most `most`, in lexical order."""
+    states = np.zeros((1, 0), int)
+    for _ in range(kinds):
+        choices = most - states.sum(axis=1) + 1
+        first = np.repeat(np.cumsum(choices) - choices, choices)
+        states = np.column_stack([np.repeat(states, choices, axis=0), np.arange(choices.sum()) - first])
+    return states
 
 
 def table(x, mask, noise, scale, mass, missed=1e-7):
@@ -20,7 +30,7 @@ def table(x, mask, noise, scale, mass, missed=1e-7):
     rates = history_rates(rows, mass)
     kinds, rate = np.array([h for h, _ in rates]), np.array([r for _, r in rates])
     most = int(poisson.isf(missed, rate.sum())) + 1
-    numbers = np.array(list(compositions(len(rate), most)), dtype=float)
+    numbers = counts_up_to(len(rate), most).astype(float)
     logs = (numbers * np.log(rate) - rate - gammaln(numbers + 1)).sum(axis=1)
     shared = scale * np.einsum("sh,hn,hm->snm", numbers, kinds, kinds)
     return numbers, logs + _likelihood(x, mask, np.broadcast_to(noise, x.shape[1]), shared), kinds

@@ -33,6 +33,13 @@ RATE, PSEUDO_NOISE = 1.0, 1e-3
 WEIGHTS = {"unit": Unit(), "normal": Normal()}
 
 
+def scattered_mask(rows):
+    """Observed cells of three columns: every column has its own pattern, one row sees nothing."""
+    mask = np.ones((rows, 3), bool)
+    mask[1::2, 2], mask[0, 0], mask[4] = False, False, False
+    return mask
+
+
 @dataclass(frozen=True)
 class Joint:
     """What is sampled: shapes, settings and the mask. `floor` is the noise's v0 over `unit`."""

@@ -1,17 +1,12 @@
 """Small campaigns for tests: data, a grid, and what is the same in two results."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import ibpdist as ibp
 from ibpdist.storage import events
 
-GROUPS = ("params", "rows", "trace", "internals", "diagnosis")
 HERE = Path(__file__).parents[2]
-MAIN = "import sys; from ibpdist.cli import main; sys.exit(main())"
 
 
 def small_store(folder: Path, rows: int = 240, **options: Any) -> Path:
@@ -39,31 +34,12 @@ def as_yaml(keys: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def command(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
-    """`ibpdist ARGUMENTS` in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    line = [sys.executable, "-c", MAIN, *map(str, arguments)]
-    return subprocess.Popen(line, env=environment, **(pipes | options))
-
-
-def same_bits(a: Any, b: Any) -> None:
-    for name in GROUPS:
-        left, right = (one[name].to_dataset().compute() for one in (a, b))
-        assert left.identical(right), name
-
-
 def alone(fit: Any, run: Path, **where: Any) -> Any:
     """The same fit by itself."""
     spec = fit.spec
     keys = ("steps", "rtol", "inner", "holdout", "seed", "checkpoint", "chains", "burn", "thin")
     given = {name: getattr(spec, name) for name in keys}
     return ibp.fit(spec.data, run=run, system=spec.system, K=spec.truncation, **given, **spec.set, **where)
-
-
-def told(run: Path, kind: str) -> list[dict[str, Any]]:
-    """Events of one kind of a campaign."""
-    return [event for event in events.read(run / "events.jsonl") if event["event"] == kind]
 
 
 def steps_made(run: Path) -> int:

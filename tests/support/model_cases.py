@@ -144,14 +144,21 @@ def sweep(alg, chunks, states, params, draws):
     return [state for state, _ in made], reduce(combine, [sums for _, sums in made])
 
 
-def fit(alg, chunks, steps, seed=1):
-    """The loop without an engine: parameters, row states, sums and the trace of every step."""
-    params, states, draws = begin(alg, chunks, seed)
-    traces = []
-    for step in range(1, steps + 1):
+def steps_of(alg, chunks, params, states, draws, count):
+    """The loop without an engine: (step, (row states, parameters) before it, row states, sums, parameters,
+    trace) of every step."""
+    for step in range(1, count + 1):
+        before = states, params
         states, sums = sweep(alg, chunks, states, params, draws.at(step))
         params, info = alg.update(params, sums, draws.at(step))
         trace = info.trace()
+        yield step, before, states, sums, params, trace
+
+
+def fit(alg, chunks, steps, seed=1):
+    """Parameters, row states and sums after the last step, and the trace of every step."""
+    traces = []
+    for _, _, states, sums, params, trace in steps_of(alg, chunks, *begin(alg, chunks, seed), steps):  # noqa: B007
         traces.append(trace)
     return params, states, sums, traces
 
@@ -230,6 +237,13 @@ def random_state(case, params, chunk, seed):
     z = np.round(z) if case.rule != "mean" else z
     w = rng.normal(size=shape) if WEIGHTS[case.weights].has_weights else np.zeros((0, chunk.rows))
     return RowState(ids=params.ids, z=z.astype(chunk.x.dtype), w=w.astype(chunk.x.dtype))
+
+
+def random_case(case, seed, alg, x, observed=None, sizes=None):
+    """The chunks of x, and parameters and row states at random."""
+    chunks = chunked(x, observed, sizes)
+    params = random_params(case, alg, chunks, seed)
+    return chunks, params, [random_state(case, params, chunk, seed) for chunk in chunks]
 
 
 # --- the same for the reference ---

@@ -20,7 +20,7 @@ from ibpdist.inference.ascent.params import ModelParams
 from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.starts.begin import beginnings
 from ibpdist.inference.starts.subsample_fit import sums_of
-from tests.support.moves import planted
+from tests.support.planted_rows import planted
 
 
 @dataclass(frozen=True, eq=False)

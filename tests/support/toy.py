@@ -24,8 +24,9 @@ from ibpdist.engine.provenance import facts
 from ibpdist.engine.serial import Serial
 from ibpdist.inference._base import Info
 from ibpdist.runs.bench import bench_of
-from ibpdist.runs.directory import RunDirectory
+from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.job import Job
+from ibpdist.runs.loop import drive
 
 MEMORY = 0.25
 
@@ -207,6 +208,19 @@ def toy_job(spec):
 def open_toy(run, cache, spill):
     """The workbench of a toy run, as a worker makes it."""
     return bench_of(toy_job(FitSpec.read(Path(run) / "spec.yaml")), run, cache, spill)
+
+
+def toy_fit(path, spec, progress=None):
+    """Make a toy run, or go on with it, to its end; its folder."""
+    if is_run(path):
+        run, job = RunDirectory.open(path), toy_job(spec)
+    else:
+        run, job = toy_run(path, spec)
+    try:
+        drive(run, job, serial_engine(path, job), progress)
+    finally:
+        run.close()
+    return path
 
 
 OPEN_TOY = "tests.support.toy:open_toy"

@@ -34,6 +34,16 @@ def planted(rows=30, columns=6, features=3, noise=0.3, seed=0):
     return x, z
 
 
+def swept(table, logits, births):
+    """The table after a turn of all rows, without making anything anew; slots grow as they must."""
+    at = 0
+    while at < len(births):
+        at += table.advance(at, np.ascontiguousarray(logits[at:, : table.ids.size]), births[at:])
+        if at < len(births):
+            table.grow()
+    return table
+
+
 @dataclass(frozen=True)
 class OtherOdds:
     """Prior odds over `rows` in place of N: a function of the law."""

@@ -16,6 +16,7 @@ from ibpdist.inference.ascent.coordinate import ACTIVE, Coordinate, align, by_pr
 from ibpdist.inference.ascent.params import OFF, without_parents
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations._base import RowState
+from tests.support.compare import assert_close_record
 from tests.support.model_cases import (
     AT_ONCE,
     WEIGHTS,
@@ -29,11 +30,13 @@ from tests.support.model_cases import (
     objectives,
     plain,
     problem,
+    random_case,
     random_params,
     random_state,
     sweep,
 )
 from tests.support.odd import ODD
+from tests.support.planted_rows import planted
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 EVERY = pytest.mark.parametrize("missing", ["complete", "masked", "block", "rows"])
@@ -42,18 +45,13 @@ BOTH = pytest.mark.parametrize("weights", WEIGHTS)
 
 def close(a, b, **tolerance):
     """Two records, array by array."""
-    one, two = arrays_of(a), arrays_of(b)
-    assert one.keys() == two.keys()
-    for name in one:
-        np.testing.assert_allclose(one[name], two[name], err_msg=name, **(tolerance or CLOSE))
+    assert_close_record(a, b, **(tolerance or CLOSE))
 
 
 def prepare(case, seed=2, rows=12, sizes=None, features=3, inner=2):
     x, observed = problem(seed, rows, 4, case.missing)
     alg = algorithm(case, features, inner)
-    chunks = chunked(x, observed, sizes)
-    params = random_params(case, alg, chunks, seed)
-    return alg, chunks, params, [random_state(case, params, chunk, seed) for chunk in chunks]
+    return alg, *random_case(case, seed, alg, x, observed, sizes)
 
 
 def part_of(state, start, size):
@@ -391,8 +389,7 @@ def test_rows_and_columns_never_seen(system):
 def test_a_fit_begun_at_an_optimum_stays_there(system, seed):
     import ibpdist as ibp
 
-    rng = np.random.default_rng(seed)
-    x = (rng.random((300, 4)) < 0.4) @ rng.normal(size=(4, 12)) + 0.3 * rng.normal(size=(300, 12))
+    x, *_ = planted(seed, 300, 12, [0.4] * 4, 0.3)
     found = ibp.fit(x, system=system, K=6, seed=seed, restarts=3)
     again = ibp.fit(x, system=system, K=6, seed=seed + 50, start=found)
     before = found.attrs["objective"]

@@ -12,14 +12,12 @@ from tests.support.model_cases import (
     WEIGHTS,
     Case,
     algorithm,
-    chunked,
     covariances,
     grid,
     joined,
     prior_moments,
     problem,
-    random_params,
-    random_state,
+    random_case,
     reference_state,
     sweep,
     terms_of,
@@ -33,9 +31,8 @@ SIZES = [3, 1, 3]
 def prepare(case, seed, inner=1, dtype=np.float64):
     """An algorithm, three chunks, and parameters and row states at random."""
     x, observed = problem(seed, sum(SIZES), 4, case.missing, dtype)
-    chunks, alg = chunked(x, observed, SIZES), algorithm(case, 3, inner)
-    params = random_params(case, alg, chunks, seed)
-    return alg, chunks, params, [random_state(case, params, chunk, seed) for chunk in chunks]
+    alg = algorithm(case, 3, inner)
+    return alg, *random_case(case, seed, alg, x, observed, SIZES)
 
 
 def compare(case, seed, inner=1):

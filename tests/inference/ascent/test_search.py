@@ -22,7 +22,7 @@ from ibpdist.inference.starts.subsample_fit import sums_of
 from ibpdist.inference.stopping import Rising, tolerance
 from ibpdist.inference.streaming.streamed import Streamed, stream
 from ibpdist.model.observations._base import RowState
-from tests.support.moves import masked, planted
+from tests.support.planted_rows import masked, planted
 from tests.support.search_cases import (
     Forgetful,
     Record,
@@ -249,9 +249,7 @@ def test_a_trial_counts_only_when_it_is_accepted(whole):
 
 def test_every_step_of_an_annealed_fit_has_its_heat():
     """Also one that ends with a move which needs no pass."""
-    rng = np.random.default_rng(0)
-    z = rng.random((200, 3)) < 0.4
-    x = z @ rng.normal(size=(3, 12)) + 0.3 * rng.normal(size=(200, 12))
+    x, *_ = planted(0, 200, 12, [0.4] * 3, 0.3)
     trace = ibp.fit(x, system="lg-vi-infinite", K=8, anneal=4, steps=80, rtol=0, seed=1)["trace"]
     exact, heat = (trace["move"] == 1) & (trace["accepted"] == 1), trace["heat"].values
     assert exact.any()

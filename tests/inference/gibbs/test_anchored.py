@@ -22,7 +22,8 @@ from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.model.priors.buffet import Buffet
 from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
-from tests.support.model_cases import BESIDE, begin, chunked, fit, plain, problem, survey, sweep
+from tests.support.compare import assert_close_record, assert_same_record
+from tests.support.model_cases import BESIDE, begin, chunked, fit, plain, problem, steps_of, survey, sweep
 
 WEIGHTS = {"unit": Unit(), "normal": Normal()}
 SIZES = [11, 2, 17]
@@ -39,28 +40,8 @@ def prepared(weights="unit", features=3, missing="masked", dtype=np.float64, siz
     return alg, chunks, *begin(alg, chunks)
 
 
-def steps(alg, chunks, params, states, draws, count):
-    """So many steps: number, what was there before, what was made."""
-    for at in range(1, count + 1):
-        before = states, params
-        states, sums = sweep(alg, chunks, states, params, draws.at(at))
-        params, info = alg.update(params, sums, draws.at(at))
-        trace = info.trace()
-        yield at, before, states, sums, params, trace
-
-
-def same(a, b):
-    one, two = arrays_of(a), arrays_of(b)
-    assert one.keys() == two.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
-
-
 def close(a, b, tolerance=1e-10):
-    one, two = arrays_of(a), arrays_of(b)
-    assert one.keys() == two.keys()
-    for name in one:
-        np.testing.assert_allclose(one[name], two[name], rtol=tolerance, atol=tolerance, err_msg=name)
+    assert_close_record(a, b, rtol=tolerance, atol=tolerance)
 
 
 def z_of(states):
@@ -73,7 +54,7 @@ def z_of(states):
 @every
 @pytest.mark.parametrize("features", [0, 4])
 def test_first_a_count_then_flips_and_births_in_turn(weights, features):
-    found = list(steps(*prepared(weights, features), 7))
+    found = list(steps_of(*prepared(weights, features), 7))
     assert [int(before[1].phase) for _, before, *_ in found] == [
         Phase.COUNT,
         *3 * [Phase.FLIPS, Phase.BIRTHS],
@@ -89,7 +70,7 @@ def test_first_a_count_then_flips_and_births_in_turn(weights, features):
 def test_state_and_parameters_agree_after_every_step(weights, features, dtype, missing):
     alg, chunks, params, states, draws = prepared(weights, features, missing, dtype, births=500)
     keeps, most = alg.model.weights.has_weights, 0
-    for _, _, now, _, made, trace in steps(alg, chunks, params, states, draws, 40):
+    for _, _, now, _, made, trace in steps_of(alg, chunks, params, states, draws, 40):
         held = [joined(s.now, made, c.start, keeps) for s, c in zip(now, chunks, strict=True)]
         z = np.concatenate([s.z for s in held], axis=1)
         np.testing.assert_array_equal(z.sum(axis=1), made.now.on)
@@ -107,7 +88,7 @@ def test_state_and_parameters_agree_after_every_step(weights, features, dtype, m
 
 def test_ids_are_never_used_again():
     seen, alive = set(), set()
-    for _, _, _, _, made, _ in steps(*prepared("unit", 3, births=64), 60):
+    for _, _, _, _, made, _ in steps_of(*prepared("unit", 3, births=64), 60):
         now = {int(name) for name in made.now.ids}
         assert not (now - alive) & seen
         seen |= now
@@ -118,7 +99,7 @@ def test_ids_are_never_used_again():
 
 def test_anchors_are_the_first_holders_of_the_next_order():
     alg, chunks, params, states, draws = prepared("unit", 5, births=64)
-    for at, before, now, _, made, _ in steps(alg, chunks, params, states, draws, 20):
+    for at, before, now, _, made, _ in steps_of(alg, chunks, params, states, draws, 20):
         if before[1].phase == Phase.FLIPS:
             assert np.isinf(made.first).all()
             continue
@@ -132,7 +113,7 @@ def test_anchors_are_the_first_holders_of_the_next_order():
 def test_flips_leave_anchors_and_the_rows_ahead_of_them():
     alg, chunks, params, states, draws = prepared("unit", 6, "complete")
     moved = 0
-    for at, before, now, _, _, _ in steps(alg, chunks, params, states, draws, 30):
+    for at, before, now, _, _, _ in steps_of(alg, chunks, params, states, draws, 30):
         if before[1].phase != Phase.FLIPS:
             continue
         old = [joined(s.now, before[1], c.start, False) for s, c in zip(before[0], chunks, strict=True)]
@@ -150,7 +131,7 @@ def test_flips_leave_anchors_and_the_rows_ahead_of_them():
 def test_newborns_begin_with_their_owner():
     alg, chunks, params, states, draws = prepared("normal", 0, births=64)
     born = 0
-    for _, before, now, sums, made, _ in steps(alg, chunks, params, states, draws, 30):
+    for _, before, now, sums, made, _ in steps_of(alg, chunks, params, states, draws, 30):
         if not isinstance(sums, BirthSums) or before[1].phase == Phase.COUNT:
             assert (made.owner == NOBODY).all()
             continue
@@ -196,7 +177,7 @@ def log_joint(params, states, chunks, weights):
 @pytest.mark.parametrize("noise", ["one", "column"])
 def test_the_objective_is_the_log_joint_at_every_step(weights, missing, noise):
     alg, chunks, params, states, draws = prepared(weights, 4, missing, noise=noise, births=64)
-    for _, _, now, _, made, trace in steps(alg, chunks, params, states, draws, 25):
+    for _, _, now, _, made, trace in steps_of(alg, chunks, params, states, draws, 25):
         for name, value in log_joint(made, now, chunks, weights).items():
             assert trace[name] == pytest.approx(value, rel=1e-9, abs=1e-7), name
         terms = {
@@ -209,7 +190,7 @@ def test_the_objective_is_the_log_joint_at_every_step(weights, missing, noise):
 
 def test_the_objective_does_not_depend_on_the_order_of_features():
     alg, chunks, params, states, draws = prepared("unit", 5)
-    *_, (_, _, _, _, made, trace) = steps(alg, chunks, params, states, draws, 8)
+    *_, (_, _, _, _, made, trace) = steps_of(alg, chunks, params, states, draws, 8)
     turn = np.arange(len(made.now.ids))[::-1]
     seen = made.now.observation
     now = replace(
@@ -232,16 +213,16 @@ def test_pure(weights):
     for record in (params, *states):
         for value in arrays_of(record).values():
             value.flags.writeable = False
-    for at, (rows, old), now, sums, made, trace in steps(alg, chunks, params, states, draws, 15):
+    for at, (rows, old), now, sums, made, trace in steps_of(alg, chunks, params, states, draws, 15):
         for record in (made, sums, *now):
             for value in arrays_of(record).values():
                 value.flags.writeable = False
         again, other = sweep(alg, chunks, rows, old, draws.at(at))
-        same(sums, other)
+        assert_same_record(sums, other)
         for a, b in zip(now, again, strict=True):
-            same(a, b)
+            assert_same_record(a, b)
         twice, other_info = alg.update(old, sums, draws.at(at))
-        same(made, twice)
+        assert_same_record(made, twice)
         assert trace == other_info.trace()
         assert all(isinstance(value, float) and np.isfinite(value) for value in trace.values())
         assert {value.dtype for value in arrays_of(sums).values()} == {np.dtype(np.float64)}
@@ -255,14 +236,14 @@ def test_stored_between_steps(weights):
 
     alg, chunks, params, states, draws = prepared(weights, 3, births=64)
     other, rows = through(params), [through(s) for s in states]
-    for at, _, now, _, made, trace in steps(alg, chunks, params, states, draws, 15):
+    for at, _, now, _, made, trace in steps_of(alg, chunks, params, states, draws, 15):
         rows, sums = sweep(alg, chunks, rows, other, draws.at(at))
         other, other_info = alg.update(other, deepcopy(sums), draws.at(at))
         assert trace == other_info.trace()
         other, rows = through(other), [through(s) for s in rows]
-        same(made, other)
+        assert_same_record(made, other)
         for a, b in zip(now, rows, strict=True):
-            same(a, b)
+            assert_same_record(a, b)
 
 
 @every
@@ -270,19 +251,19 @@ def test_row_state_lost_at_any_step_is_made_again(weights):
     """Each step in turn forgets the rows of a chunk: from the start through all parameters, the same bits."""
     alg, chunks, params, states, draws = prepared(weights, 2, births=64)
     known, first = [params], states[2]
-    for at, _, now, _, made, _ in steps(alg, chunks, params, states, draws, 16):
+    for at, _, now, _, made, _ in steps_of(alg, chunks, params, states, draws, 16):
         state = alg.start(chunks[2], known[0], draws)
-        same(state, first)
+        assert_same_record(state, first)
         for missed in range(1, at + 1):
             state, _ = alg.local(chunks[2], state, known[missed - 1], draws.at(missed))
-        same(state, now[2])
+        assert_same_record(state, now[2])
         known.append(made)
 
 
 @every
 def test_sums_reduce_in_any_bracketing(weights):
     alg, chunks, params, states, draws = prepared(weights, 4, births=64)
-    for at, (rows, old), _, _, _, _ in steps(alg, chunks, params, states, draws, 9):
+    for at, (rows, old), _, _, _, _ in steps_of(alg, chunks, params, states, draws, 9):
         a, b, c = (alg.local(chunk, s, old, draws.at(at))[1] for chunk, s in zip(chunks, rows, strict=True))
         close(combine(combine(a, b), c), combine(a, combine(b, c)), 1e-12)
 
@@ -294,7 +275,7 @@ def test_another_chunking_is_the_same_step(weights, sizes):
     alg, chunks, params, states, draws = prepared(weights, 4, births=64)
     x, observed = problem(6, sum(SIZES), 4, "masked")
     others = chunked(x, observed, sizes)
-    for at, (rows, old), now, sums, made, _ in steps(alg, chunks, params, states, draws, 12):
+    for at, (rows, old), now, sums, made, _ in steps_of(alg, chunks, params, states, draws, 12):
         z = np.concatenate([s.now.z for s in rows], axis=1)
         w = np.concatenate([s.now.w for s in rows], axis=1)
         cut = [slice(c.start, c.start + c.rows) for c in others]
@@ -361,9 +342,9 @@ def test_row_state_of_another_sampler_is_taken():
     alg, chunks, params, states, draws = prepared("unit", 3)
     made, sums = sweep(alg, chunks, states, params, draws.at(1))
     again, other = sweep(alg, chunks, [s.now for s in states], params, draws.at(1))
-    same(sums, other)
+    assert_same_record(sums, other)
     for a, b in zip(made, again, strict=True):
-        same(a, b)
+        assert_same_record(a, b)
 
 
 def test_a_fixed_noise_and_scale_stay():
@@ -382,7 +363,7 @@ def test_a_fixed_noise_and_scale_stay():
 @every
 def test_results_have_their_dims_at_every_step(weights):
     alg, chunks, params, states, draws = prepared(weights, 0, births=64)
-    for _, _, now, _, made, _ in steps(alg, chunks, params, states, draws, 20):
+    for _, _, now, _, made, _ in steps_of(alg, chunks, params, states, draws, 20):
         found, features = alg.describe(made), len(made.now.ids)
         assert found["mean"][1].shape == (features, 4)
         assert (np.diff(found["prevalence"][1]) <= 0).all()

@@ -22,7 +22,8 @@ from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.model.priors.buffet import Buffet
 from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
-from tests.support.model_cases import begin, chunked, fit, plain, survey, sweep
+from tests.support.compare import assert_same_record
+from tests.support.model_cases import begin, chunked, fit, plain, steps_of, survey, sweep
 
 SIZES = [50, 31, 39]
 KINDS = ("lg", "fa", "search", "finite")
@@ -55,22 +56,6 @@ def prepared(kind="lg", steps=30, masked=False):
     return alg, chunks, *begin(alg, chunks)
 
 
-def stages(alg, chunks, params, states, draws, count):
-    for at in range(1, count + 1):
-        before = params, states
-        states, sums = sweep(alg, chunks, states, params, draws.at(at))
-        params, info = alg.update(params, sums, draws.at(at))
-        trace = info.trace()
-        yield at, before, states, params, trace
-
-
-def same(a, b):
-    one, two = arrays_of(a), arrays_of(b)
-    assert one.keys() == two.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], two[name], err_msg=name)
-
-
 def sampling(params):
     return not isinstance(params.sampler, Nothing)
 
@@ -82,13 +67,13 @@ def sampling(params):
 def test_the_fit_is_what_it_is_alone(kind):
     alg, chunks, *rest = prepared(kind, 6)
     alone = fit(alg.fit, chunks, 6)[3]
-    for (*_, trace), expected in zip(stages(alg, chunks, *rest, 6), alone, strict=True):
+    for (*_, trace), expected in zip(steps_of(alg, chunks, *rest, 6), alone, strict=True):
         assert trace == {**expected, "warming": 1.0}
 
 
 @pytest.mark.parametrize("steps", [1, 4])
 def test_hands_over_at_the_limit(steps):
-    for at, _, _, params, trace in stages(*prepared("lg", steps), steps + 3):
+    for at, _, _, _, params, trace in steps_of(*prepared("lg", steps), steps + 3):
         assert sampling(params) is (at >= steps)
         assert isinstance(params.fit, Nothing) is (at > steps)
         assert trace["warming"] == float(at <= steps)
@@ -97,7 +82,9 @@ def test_hands_over_at_the_limit(steps):
 
 def test_hands_over_when_the_fit_has_settled():
     alg, chunks, *rest = prepared("search", 1000)
-    found = [(at, trace) for at, _, _, params, trace in stages(alg, chunks, *rest, 200) if sampling(params)]
+    found = [
+        (at, trace) for at, _, _, _, params, trace in steps_of(alg, chunks, *rest, 200) if sampling(params)
+    ]
     first = found[0][0]
     assert 3 < first < 150
     levels = [trace["objective"] for trace in fit(alg.fit, chunks, first)[3]]
@@ -107,7 +94,7 @@ def test_hands_over_when_the_fit_has_settled():
 
 def test_rows_are_drawn_from_what_the_fit_says():
     alg, chunks, *rest = prepared("search", 4)
-    *_, (_, _, states, params, _) = stages(alg, chunks, *rest, 4)
+    *_, (_, _, states, _, params, _) = steps_of(alg, chunks, *rest, 4)
     named = alg.fit.describe_rows(states[0], params.fit)["z"][1]
     drawn = [alg._handed(chunks[0], states[0], params, Draws(seed)) for seed in range(200)]
     ids = alg.fit.describe(params.fit)["id"][1]
@@ -120,7 +107,7 @@ def test_rows_are_drawn_from_what_the_fit_says():
 
 def test_weights_are_handed_over():
     alg, chunks, *rest = prepared("fa", 10)
-    *_, (_, _, states, params, _) = stages(alg, chunks, *rest, 10)
+    *_, (_, _, states, _, params, _) = steps_of(alg, chunks, *rest, 10)
     held = alg._handed(chunks[1], states[1], params, Draws(1))
     np.testing.assert_array_equal(held.w, alg.fit.describe_rows(states[1], params.fit)["w"][1])
     assert np.abs(held.w).max() > 0.1
@@ -150,11 +137,11 @@ def test_the_sampler_goes_on_where_the_fit_was(masked):
 def test_row_state_lost_at_any_step_is_made_again(kind):
     alg, chunks, params, states, draws = prepared(kind, 5, masked=kind == "lg")
     known = [params]
-    for at, _, now, made, _ in stages(alg, chunks, params, states, draws, 11):
+    for at, _, now, _, made, _ in steps_of(alg, chunks, params, states, draws, 11):
         state = alg.start(chunks[1], known[0], draws)
         for missed in range(1, at + 1):
             state, _ = alg.local(chunks[1], state, known[missed - 1], draws.at(missed))
-        same(state, now[1])
+        assert_same_record(state, now[1])
         known.append(made)
 
 
@@ -166,7 +153,7 @@ def test_pure_and_stored_between_steps(kind):
 
     alg, chunks, params, states, draws = prepared(kind, 4)
     other, rows = through(params), [through(s) for s in states]
-    for at, (old, before), now, made, trace in stages(alg, chunks, params, states, draws, 9):
+    for at, (before, old), now, _, made, trace in steps_of(alg, chunks, params, states, draws, 9):
         for record in (old, *before):
             for value in arrays_of(record).values():
                 value.flags.writeable = False
@@ -174,15 +161,15 @@ def test_pure_and_stored_between_steps(kind):
         other, other_info = alg.update(other, deepcopy(sums), draws.at(at))
         assert trace == other_info.trace()
         other, rows = through(other), [through(s) for s in rows]
-        same(made, other)
+        assert_same_record(made, other)
         for a, b in zip(now, rows, strict=True):
-            same(a, b)
+            assert_same_record(a, b)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_fit_together_at_every_step(kind):
     alg, chunks, *rest = prepared(kind, 4)
-    for _, _, now, made, trace in stages(alg, chunks, *rest, 9):
+    for _, _, now, _, made, trace in steps_of(alg, chunks, *rest, 9):
         found, final = alg.describe(made), alg.handover_params(made)
         shown = [alg.describe_rows(s, made) for s in now]
         z = np.concatenate([named["z"][1] for named in shown], axis=1)
@@ -200,7 +187,7 @@ def test_parameters_of_another_fit_need_no_warming():
     params = alg.adopt(found, survey(alg, chunks))
     assert sampling(params)
     states = [alg.start(c, params, Draws(1)) for c in chunks]
-    for _, _, _, made, trace in stages(alg, chunks, params, states, Draws(1), 6):
+    for _, _, _, _, made, trace in steps_of(alg, chunks, params, states, Draws(1), 6):
         assert trace["warming"] == 0
         assert isinstance(made.fit, Nothing)
 
@@ -219,10 +206,10 @@ def test_without_a_step_of_the_fit_the_sampler_begins_by_itself(kind):
     alg, chunks, params, states, draws = prepared(kind, steps=0)
     own = begin(alg.sampler, chunks)
     pairs = zip(
-        stages(alg, chunks, params, states, draws, 4), stages(alg.sampler, chunks, *own, 4), strict=True
+        steps_of(alg, chunks, params, states, draws, 4), steps_of(alg.sampler, chunks, *own, 4), strict=True
     )
-    for (_, _, mine, made, trace), (_, _, theirs, other, terms) in pairs:
+    for (_, _, mine, _, made, trace), (_, _, theirs, _, other, terms) in pairs:
         assert trace == {**terms, "warming": 0.0}
-        same(made.sampler, other)
+        assert_same_record(made.sampler, other)
         for one, two in zip(mine, theirs, strict=True):
-            same(one, two)
+            assert_same_record(one, two)

@@ -8,7 +8,8 @@ import pytest
 from ibpdist.base.structs import replace as replaced
 from ibpdist.inference.moves import absorb, delete
 from tests.support.model_cases import Case
-from tests.support.moves import fitted, planted, run, settled
+from tests.support.moves import fitted, run, settled
+from tests.support.planted_rows import planted
 
 CASE = Case(prior="sticks")
 

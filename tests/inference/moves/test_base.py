@@ -9,7 +9,8 @@ from ibpdist.inference.moves import absorb, birth, delete, rebase, reorient, tri
 from ibpdist.inference.moves._base import LEAST_GAIN, Proposal, Residuals, exact, pattern_cost
 from ibpdist.inference.moves.relabel import Edit
 from tests.support.model_cases import Case
-from tests.support.moves import fitted, masked, planted, settled
+from tests.support.moves import fitted, settled
+from tests.support.planted_rows import masked, planted
 
 
 def small(**settings):

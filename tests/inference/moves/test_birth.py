@@ -12,7 +12,8 @@ from ibpdist.inference.moves._base import Residuals
 from ibpdist.inference.starts.rank import noise_edge
 from ibpdist.model.observations import dictionary
 from tests.support.model_cases import Case
-from tests.support.moves import masked, planted, run, settled
+from tests.support.moves import run, settled
+from tests.support.planted_rows import masked, planted
 
 PREVALENCE = (0.3, 0.2, 0.4, 0.25, 0.15)
 

@@ -11,7 +11,8 @@ from ibpdist.inference.moves._base import LEAST_GAIN
 from ibpdist.inference.moves.relabel import Edit
 from ibpdist.model.observations import dictionary
 from tests.support.model_cases import Case
-from tests.support.moves import fitted, masked, planted, settled
+from tests.support.moves import fitted, settled
+from tests.support.planted_rows import masked, planted
 
 RNG = np.random.default_rng(0)
 

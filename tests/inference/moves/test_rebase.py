@@ -9,7 +9,8 @@ from ibpdist.inference.ascent.params import OFF
 from ibpdist.inference.moves import rebase, reorient
 from ibpdist.inference.moves.relabel import Edit
 from tests.support.model_cases import Case
-from tests.support.moves import fitted, masked, planted, run, settled
+from tests.support.moves import fitted, run, settled
+from tests.support.planted_rows import masked, planted
 
 CASE = Case(prior="sticks")
 

@@ -16,7 +16,8 @@ from ibpdist.inference.moves.relabel import (
     table,
 )
 from tests.support.model_cases import Case
-from tests.support.moves import fitted, masked, planted, run, settled, sums_of
+from tests.support.moves import fitted, run, settled, sums_of
+from tests.support.planted_rows import masked, planted
 
 PRIORS = pytest.mark.parametrize("prior", ["finite", "sticks"])
 MISSING = pytest.mark.parametrize("missing", ["complete", "block", "masked"])

@@ -11,7 +11,8 @@ from ibpdist.inference.moves.relabel import blank, sums_after
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations.rotation import Family
 from tests.support.model_cases import Case
-from tests.support.moves import fitted, masked, planted, run, settled
+from tests.support.moves import fitted, run, settled
+from tests.support.planted_rows import masked, planted
 
 PRIORS = pytest.mark.parametrize("prior", ["finite", "sticks"])
 MISSING = pytest.mark.parametrize("missing", ["complete", "block"])

@@ -6,7 +6,8 @@ import pytest
 from ibpdist.base.structs import replace
 from ibpdist.inference.moves import delete, trial_delete
 from tests.support.model_cases import Case
-from tests.support.moves import planted, run, settled
+from tests.support.moves import run, settled
+from tests.support.planted_rows import planted
 
 RNG = np.random.default_rng(0)
 

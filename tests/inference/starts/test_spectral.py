@@ -24,8 +24,8 @@ from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from ibpdist.model.weights.unit import Unit
 from tests.support.model_cases import ASCENT, chunked, initial, problem
-from tests.support.moves import masked, planted
 from tests.support.odd import ODD
+from tests.support.planted_rows import masked, planted
 from tests.support.search_cases import Rows, steps
 
 ROWS = 150

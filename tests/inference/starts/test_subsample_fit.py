@@ -18,8 +18,8 @@ from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
-from tests.support.moves import planted
 from tests.support.moves import sums_of as slow_sums
+from tests.support.planted_rows import planted
 
 MODELS = {
     "sticks": Model(StickBreaking(), Unit(), Gaussian(), MEAN),

@@ -14,11 +14,9 @@ from ibpdist.model.observations.rows import worth
 from tests.support.model_cases import (
     Case,
     algorithm,
-    chunked,
     covariances,
     problem,
-    random_params,
-    random_state,
+    random_case,
 )
 from tests.support.moves import sums_of
 
@@ -41,9 +39,8 @@ ROWS, COLUMNS, FEATURES = 9, 5, 4
 def prepared(case, seed=3):
     x, observed = problem(seed, ROWS, COLUMNS, case.missing)
     alg = algorithm(case, FEATURES)
-    (chunk,) = chunked(x, observed)
-    params = random_params(case, alg, [chunk], seed)
-    return alg, chunk, params, random_state(case, params, chunk, seed)
+    (chunk,), params, (state,) = random_case(case, seed, alg, x, observed)
+    return alg, chunk, params, state
 
 
 def scalar_worth(x, seen, mean, sigma, noise, log_odds, z):

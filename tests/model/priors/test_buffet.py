@@ -11,12 +11,8 @@ from scipy.stats import kstest
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import Rule
 from ibpdist.model.priors import _mass
-from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.priors.buffet import Buffet, harmonic
-
-
-def seen(on, rows):
-    return PriorSums(on=np.asarray(on, float), rows=np.asarray(float(rows)))
+from tests.support.prior_cases import sums
 
 
 def buffet(z, mass):
@@ -46,7 +42,7 @@ MATRICES = [
 def test_density_is_that_of_the_buffet(z, mass):
     prior = Buffet(mass)
     params = prior.init(z.shape[1], len(z))
-    found = prior.score(params, seen(z.sum(axis=0), len(z)))["z prior"]
+    found = prior.score(params, sums(z.sum(axis=0), len(z)))["z prior"]
     assert found == pytest.approx(buffet(z, mass), abs=1e-12)
 
 
@@ -57,20 +53,20 @@ def test_density_sums_to_one():
         on = [1] * counts[0] + [1] * counts[1] + [2] * counts[2]
         params = prior.init(len(on), 2)
         ways = np.prod([factorial(c) for c in counts])
-        total += exp(prior.score(params, seen(on, 2))["z prior"]) / ways
+        total += exp(prior.score(params, sums(on, 2))["z prior"]) / ways
     assert total == pytest.approx(1.0, abs=1e-9)
 
 
 def test_learned_mass_has_its_prior_in_the_score():
     prior = Buffet()
     params = prior.init(3, 10)
-    assert prior.score(params, seen([1, 2, 3], 10))["mass"] == _mass.log_prior(float(params.mass))
-    assert Buffet(2.0).score(Buffet(2.0).init(3, 10), seen([1, 2, 3], 10))["mass"] == 0.0
+    assert prior.score(params, sums([1, 2, 3], 10))["mass"] == _mass.log_prior(float(params.mass))
+    assert Buffet(2.0).score(Buffet(2.0).init(3, 10), sums([1, 2, 3], 10))["mass"] == 0.0
 
 
 def draws(prior, on, rows, count=4000):
     rng, params = np.random.default_rng(5), prior.init(len(on), rows)
-    return [prior.update(params, seen(on, rows), Rule.DRAW, rng) for _ in range(count)]
+    return [prior.update(params, sums(on, rows), Rule.DRAW, rng) for _ in range(count)]
 
 
 def test_prevalences_are_drawn_given_counts():
@@ -109,11 +105,11 @@ def test_select_and_resize():
 
 
 def test_no_features_and_no_rows():
-    none = Buffet().update(Buffet().init(0, 4), seen([], 4), Rule.DRAW, np.random.default_rng(0))
+    none = Buffet().update(Buffet().init(0, 4), sums([], 4), Rule.DRAW, np.random.default_rng(0))
     assert none.log_on.size == 0
     assert float(none.mass) > 0
-    assert Buffet().score(none, seen([], 4))["z prior"] == pytest.approx(-float(none.mass) * harmonic(4))
-    blank = Buffet(3.0).update(Buffet(3.0).init(2, 0), seen([0, 0], 0), Rule.DRAW, np.random.default_rng(0))
+    assert Buffet().score(none, sums([], 4))["z prior"] == pytest.approx(-float(none.mass) * harmonic(4))
+    blank = Buffet(3.0).update(Buffet(3.0).init(2, 0), sums([0, 0], 0), Rule.DRAW, np.random.default_rng(0))
     assert float(blank.mass) == 3.0
 
 
