@@ -9,7 +9,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of, combine, replace
 from ibpdist.engine.tree import TreeSum
 from ibpdist.inference.ascent import move_schedule
-from tests.support.moves import masked, planted
+from tests.support.planted_rows import masked, planted
 from tests.support.search_cases import Rows, search
 
 
