@@ -73,6 +73,13 @@ class Place:
         """Processes of this machine that share the work."""
         return self.workers or 1
 
+    def threads(self, source: Source) -> int:
+        """Threads of work that stays in one process: as chosen, else one a core when data are large."""
+        if self.scheduler:
+            raise UsageError("this runs in one process; give workers (threads) instead of a scheduler")
+        size = source.rows * source.columns * source.dtype.itemsize
+        return 1 if self.serial else self.workers or (os.cpu_count() or 1 if size >= SMALL else 1)
+
     def options(self) -> dict[str, Any]:
         """The values that were given, as keywords of the functions of the library."""
         return {name: value for name, value in asdict(self).items() if value is not None}
@@ -111,11 +118,6 @@ class Place:
             workers = local(self.processes, self.memory, tell=tell)
         with workers as cluster:
             yield cluster
-
-
-def place_for(source: Source, kept: bool, *place: Any) -> Place:
-    """The place for some data, from the values of a `Place` in their order."""
-    return Place(*place).for_data(source, kept)
 
 
 def refuse_open(address: str) -> None:

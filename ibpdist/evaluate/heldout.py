@@ -25,7 +25,7 @@ from ibpdist.engine.place import Place
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
 from ibpdist.evaluate.synthetic import stored
 from ibpdist.predict.averaged import Averaged, Scores, Tick, silent
-from ibpdist.predict.chunks import Shares, over_chunks, threads_for
+from ibpdist.predict.chunks import Shares, over_chunks
 from ibpdist.predict.estimates import adjoining
 from ibpdist.predict.exact import enumerable, exact
 from ibpdist.predict.kinds import Estimate, kind_of
@@ -112,7 +112,7 @@ def evaluate(
     features have weights. `workers` are threads. `summary` puts a score in words. A `run` on disk keeps
     the score, without that of each row: `show` prints it, and its result has it under `heldout`.
     """
-    place = Place(workers, serial)
+    place = Place(workers, serial, scheduler)
     result = result_of(run)
     of = predictors_of(result)
     columns = len(of[0].noise)
@@ -123,7 +123,7 @@ def evaluate(
     else:
         source = rows_for(result, data)
         protocol = columns_visible(visible, columns)
-    threads = threads_for(source, place.workers, place.serial, scheduler)
+    threads = place.threads(source)
     plan = Sampling(chains, draws, seed)
     scored = score(of, source, protocol, plan, uneven=uneven, threads=threads, progress=progress)
     if not isinstance(run, xr.DataTree):

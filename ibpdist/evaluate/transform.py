@@ -32,7 +32,7 @@ from ibpdist.inference.ascent.params import AnyModelParams
 from ibpdist.inference.in_turn.sequential import Sequential
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.capabilities import Grouped
-from ibpdist.predict.chunks import over_chunks, threads_for
+from ibpdist.predict.chunks import over_chunks
 from ibpdist.storage import files, zarr_groups
 from ibpdist.storage.codec import zarr_codecs
 
@@ -117,13 +117,13 @@ def transform(
     Features are those of the result, in its order. With `out` they are written to a Zarr store,
     chunk by chunk, and read from there when they are used. `workers` are threads.
     """
-    place = Place(workers, serial)
+    place = Place(workers, serial, scheduler)
     if out is not None:
         refuse_place(out, run, data)
     result = result_of(run)
     source = rows_for(result, data)
     inference, attrs = inference_of(result, tolerance), _attributes(result, source)
-    threads = threads_for(source, place.workers, place.serial, scheduler)
+    threads = place.threads(source)
     parts = over_chunks(lambda index: inference.rows(source, index), source.chunks, threads)
     with closing(parts):
         found = _counted(parts, source.rows, progress)

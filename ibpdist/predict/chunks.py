@@ -5,30 +5,17 @@ The arithmetic is compiled or BLAS and holds no interpreter lock, so threads are
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from ibpdist.base.errors import UsageError
 from ibpdist.base.progress import Count
 from ibpdist.base.threads import one_thread
 from ibpdist.data._base import Source
-from ibpdist.engine.place import SMALL
 
 T = TypeVar("T")
-
-
-def threads_for(source: Source, workers: int | None, serial: bool | None, scheduler: str | None) -> int:
-    """How many threads: as asked, else one a core when the data are large."""
-    if scheduler:
-        raise UsageError("this runs in one process; give workers (threads) instead of a scheduler")
-    if workers is not None and workers < 1:
-        raise UsageError(f"workers is {workers}: expected 1 or more")
-    large = source.rows * source.columns * source.dtype.itemsize >= SMALL
-    return 1 if serial else workers or (os.cpu_count() or 1 if large else 1)
 
 
 class Shares:

@@ -17,42 +17,29 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.base.errors import InputError
-from ibpdist.data._base import Chunk, Labels, Source
+from ibpdist.data._base import Chunk, Source
 from ibpdist.data.centring import Centred, done_to, far_behind, rescaled, with_center
 from ibpdist.data.transform import Transform, Vector
+from ibpdist.data.wrapped import Wrapped
 
 ATTRIBUTE = GROUP = "transform"
 BY_FIT = "centred_by_fit"
 NUMBERS = ("center", "scale")
 
 
-class Transformed:
-    """Rows in the units of a fit; a `Source` with the fingerprint of what was given."""
+class Transformed(Wrapped):
+    """Rows in the units of a fit, with the fingerprint of what was given."""
 
-    def __init__(self, raw: Source, done: Transform, name: str | None) -> None:
-        self._raw, self._done, self._name = raw, done, name
-        self.rows, self.columns, self.chunks = raw.rows, raw.columns, raw.chunks
-        self.dtype = raw.dtype
-
-    @property
-    def fingerprint(self) -> str:
-        return self._raw.fingerprint
-
-    def bounds(self, index: int) -> tuple[int, int]:
-        return self._raw.bounds(index)
+    def __init__(self, source: Source, done: Transform, name: str | None) -> None:
+        super().__init__(source)
+        self._done, self._name = done, name
 
     def read(self, index: int) -> Chunk:
-        chunk = self._raw.read(index)
+        chunk = self.source.read(index)
         x = self._done.apply(chunk.x, start=chunk.start, file=self._name).astype(self.dtype)
         if chunk.observed is not None:
             x[~chunk.observed] = 0
         return Chunk(index, chunk.start, x, chunk.observed)
-
-    def row_coords(self, index: int) -> dict[str, Labels]:
-        return self._raw.row_coords(index)
-
-    def column_coords(self) -> dict[str, Labels]:
-        return self._raw.column_coords()
 
 
 def numbers(done: Transform) -> dict[str, Vector]:

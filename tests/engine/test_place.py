@@ -111,3 +111,11 @@ def test_a_place_chosen_is_kept():
 def test_options_are_those_given():
     assert Place().options() == {}
     assert Place(workers=2, cache=0).options() == {"workers": 2, "cache": 0}
+
+
+def test_threads_are_as_chosen():
+    assert Place().threads(SMALL) == Place(serial=True).threads(LARGE) == 1
+    assert Place(workers=3).threads(SMALL) == 3
+    assert Place().threads(LARGE) == 4
+    with pytest.raises(UsageError, match="in one process; give workers"):
+        Place(scheduler="tcp://127.0.0.1:1").threads(SMALL)

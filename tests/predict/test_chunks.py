@@ -2,13 +2,11 @@
 
 import threading
 
-import numpy as np
 import pytest
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.threads import kernels
-from ibpdist.data.arrays import ArrayData
-from ibpdist.predict.chunks import over_chunks, threads_for
+from ibpdist.predict.chunks import over_chunks
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -58,14 +56,3 @@ def test_the_libraries_are_left_as_they_were():
     before = kernels()
     list(over_chunks(lambda index: index, 3, 2))
     assert kernels() == before
-
-
-def test_threads_are_as_asked():
-    source = ArrayData(np.zeros((4, 3)))
-    assert threads_for(source, None, None, None) == 1
-    assert threads_for(source, 3, None, None) == 3
-    assert threads_for(source, None, True, None) == 1
-    with pytest.raises(UsageError, match="workers is 0"):
-        threads_for(source, 0, None, None)
-    with pytest.raises(UsageError, match="scheduler"):
-        threads_for(source, None, None, "tcp://127.0.0.1:1")

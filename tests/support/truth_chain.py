@@ -14,7 +14,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data.arrays import as_source
 from ibpdist.engine import provenance
-from ibpdist.engine.place import place_for
+from ibpdist.engine.place import Place
 from ibpdist.runs import fit as pipeline
 from ibpdist.runs import result
 from ibpdist.runs.directory import RunDirectory
@@ -46,7 +46,7 @@ def truth_chain(
     job = job_of(spec)
     sampler = dataclasses.replace(job.algorithm.sampler, begin=Planted(z))
     job = dataclasses.replace(job, algorithm=dataclasses.replace(job.algorithm, sampler=sampler))
-    place = place_for(job.source, True, None, True, None, None, None)
+    place = Place(serial=True)
     made = RunDirectory.create(run, spec.dump(), lambda: provenance.facts(job.source))
     try:
         pipeline.advance(made, job, place, None)
