@@ -32,7 +32,7 @@ from ibpdist.inference.stopping import AnySnapshot, Stop
 from ibpdist.predict import units
 from ibpdist.runs import layout, scores, variables
 from ibpdist.runs.diagnosis import Moments, diagnose
-from ibpdist.runs.rows import WRITE, in_memory, lay_out, row_labels
+from ibpdist.runs.rows import WRITE, in_memory, join_parts, lay_out, row_labels
 from ibpdist.storage import raw_zarr, records, sealed
 from ibpdist.storage.checked import CheckedStore, refuse_damage
 
@@ -92,8 +92,9 @@ def stage(
     result = layout.on_disk(result)
     result.attrs["format"] = layout.FORMAT
     store(result, staged)
-    lay_out(engine, source, ending.step, staged)
+    names = lay_out(engine, source, ending.step, staged)
     row_moments = reduced(engine.each(WRITE, ending.step, str(staged)))
+    join_parts(source, staged, names)
     for name, node in _diagnosis(algorithm, ending, row_moments).items():
         raw_zarr.write(staged / name, node.to_dataset())
     return staged

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import zarr
 
+import ibpdist as ibp
+from ibpdist.data.splits import held
+from ibpdist.data.store import open_dataset
 from ibpdist.engine._base import groups
 from ibpdist.engine.tree import TreeSum
 from ibpdist.runs import result, rows
@@ -112,3 +115,21 @@ def test_labels_are_joined():
     assert row_labels(blobs()) == {}
     plain = blobs(rows=25)
     assert row_labels(Labelled(plain.x, 10))["row"].tolist() == [f"r{n}" for n in range(25)]
+
+
+@pytest.mark.parametrize("workers", [None, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, 3])
+def test_rows_that_a_split_leaves_are_in_their_place(seed, workers, tmp_path):
+    """Chunks of a split have different heights; those of a result have one."""
+    rng = np.random.default_rng(1)
+    x = (rng.random((157, 3)) < 0.4) @ rng.normal(size=(3, 6)) + 0.3 * rng.normal(size=(157, 6))
+    ibp.ingest(x, tmp_path / "x.zarr", chunk_rows=20)
+    options = {"system": "fa-vi-infinite", "K": 4, "steps": 6, "holdout": f"rows:share=0.3,seed={seed}"}
+    kept = ibp.fit(str(tmp_path / "x.zarr"), run=tmp_path / "run", workers=workers, **options)
+    source = held(open_dataset(tmp_path / "x.zarr"), options["holdout"])
+    assert len({stop - start for start, stop in map(source.bounds, range(source.chunks - 1))}) > 1
+    expected = ibp.fit(str(tmp_path / "x.zarr"), **options)
+    for name in ("z", "w"):
+        np.testing.assert_array_equal(kept["rows"][name].values, expected["rows"][name].values)
+    assert not (tmp_path / "run" / "result.zarr" / rows.PARTS).exists()
+    assert ibp.verify(tmp_path / "run") == []

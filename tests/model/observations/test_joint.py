@@ -75,7 +75,7 @@ def test_the_bound_is_the_evidence_when_the_dictionary_is_known(missing):
     """x ~ N(0, A'A + diag(psi)): likelihood and cost of the weights together are exact."""
     alg, chunks, params, states, draws, x, observed = prepared(missing)
     made = [alg.local(c, s, params, draws)[1] for c, s in zip(chunks, states, strict=True)]
-    terms = alg.score(params, combine(*made))
+    terms = alg.score(params, combine(*made)).terms
     seen = np.ones(x.shape, bool) if observed is None else observed
     a, psi = params.observation.mean, params.observation.noise
     whole = a.T @ a + np.diag(psi)
