@@ -38,7 +38,7 @@ def test_three_errors_cover_the_exact_score(seed, over_entries):
 @pytest.mark.slow
 def test_two_errors_cover_the_exact_score_of_most_cases(over_entries):
     """Of 40 cases 38 are expected; fewer than 35 would be a chance of one in a hundred. How far the others
-    are off has no bound: unit weights whose features replace each other need moves of several (scores.md 4)."""
+    are have no bound: where features replace each other, only moves of several would help (scores.md 4)."""
     off = {"plug_in": [], "variance": []}
     for seed in range(5000, 5040):
         made = case(seed)
