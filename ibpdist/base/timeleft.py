@@ -35,7 +35,7 @@ RECENT = 0.25
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Seconds: about so many, and in nine of ten cases at most so many."""
+    """Seconds left: the estimate, and a bound that holds in nine of ten cases."""
 
     about: float
     most: float
@@ -78,7 +78,7 @@ class AllSteps:
 
 @dataclass(frozen=True)
 class Converging:
-    """A fit with so many features stops when the relative gain of a step is below `rtol`, or at the limit."""
+    """A fit stops when the relative gain of a step is below `rtol`, or at the limit of steps."""
 
     limit: int
     rtol: float

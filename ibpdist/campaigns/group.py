@@ -59,6 +59,7 @@ class Group:
 
     @property
     def algorithm(self) -> Batch:
+        """The algorithms of all fits, side by side."""
         return Batch(tuple(Member(job.algorithm, job.seed, 0, tuple(job.rules())) for job in self.jobs))
 
     @property

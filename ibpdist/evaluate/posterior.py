@@ -148,7 +148,7 @@ def _matched(result: xr.DataTree) -> _Matched:
 
 
 def _there(prevalence: Float) -> Flags:
-    """Where a draw has a feature: NaN where there is none, zero where nobody has it."""
+    """Where a draw has a feature: NaN where there is none, zero where no row has it."""
     return prevalence > 0
 
 

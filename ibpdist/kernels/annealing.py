@@ -48,7 +48,7 @@ _PILOT_CHAIN = np.uint64(0xFFFFFFFF)
 
 class Unit(NamedTuple):
     """w = 1. The table is the Gram matrix (feature, feature); `work` the residual F - Gamma z (feature).
-    A feature may be flipped with each of `near` others, and chains may jump between so many `modes`."""
+    A feature may be flipped with each of `near` others, and chains may jump between `modes` modes."""
 
     near: int = 2
     modes: int = 64

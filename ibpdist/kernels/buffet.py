@@ -34,7 +34,7 @@ class Law(NamedTuple):
 
 @njit(inline="always", **OPTIONS)
 def log_odds(law, others):
-    """Prior log odds of a feature that so many other rows have."""
+    """Prior log odds of a feature, given how many other rows have it."""
     return math.log((others + law.share) / (law.rows - others))
 
 
@@ -46,7 +46,7 @@ def is_own(law, others):
 
 @njit(**OPTIONS)
 def any_slot(slots, logit):
-    """One of so many slots, from the logit of a uniform."""
+    """A slot out of the given number, from the logit of a uniform."""
     return min(int(slots / (1.0 + math.exp(-logit))), slots - 1)
 
 

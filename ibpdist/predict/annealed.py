@@ -52,7 +52,7 @@ LEVELS = 30
 STAGES = (0.5, 2.0)
 """Errors on trial, in nats, above which a row gets more chains and levels."""
 APART, ERRORS = 0.5, 3.0
-"""Directions disagree that differ by more than so many nats and so many errors."""
+"""Directions disagree where they differ by more than this many nats and this many errors."""
 LEAST = 0.01
 """Least error of a row, in nats."""
 

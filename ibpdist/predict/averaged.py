@@ -26,7 +26,7 @@ from ibpdist.predict.predict import Mask, Matrix, Predictor, predictor
 from ibpdist.predict.sampled import Sampled, Shared
 
 LEAST, MOST = 40, 200
-"""Draws that are averaged over, if there are so many: fewer where they have many features."""
+"""The most draws that are averaged over: fewer where they have many features."""
 WORK, NUMBERS = MOST << 9, 1 << 25
 """Patterns of features that are enumerated for a row over all draws, and numbers in all dictionaries."""
 BATCHES = 20

@@ -36,7 +36,7 @@ class Kind:
     everywhere: Estimate | None = None
 
     def enumerates(self, features: int) -> bool:
-        """Whether all patterns of so many features are summed."""
+        """Whether all patterns of this many features are summed."""
         return features <= self.enumerated
 
     def closed(self, of: Predictor) -> Estimate | None:

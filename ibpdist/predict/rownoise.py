@@ -29,8 +29,8 @@ class RowNoise:
     shares: tuple[float, ...]
 
     def mixed(self, parts: Sequence[Sampled]) -> Sampled:
-        """The scores at every level, mixed; errors to first order, but no larger than what would be lost
-        without the level."""
+        """Mixture of the scores over the levels of noise. Errors are propagated to first order, and that of a
+        level is at most what the score would lose without it."""
         terms = np.array([np.log(share) + part.score for share, part in zip(self.shares, parts, strict=True)])
         total = logsumexp(terms, axis=0)
         weights = np.exp(terms - total)

@@ -83,8 +83,8 @@ def mend(run: Path) -> None:
 
 
 def own(scores: xr.Dataset | None, data: str) -> int | None:
-    """The evaluation of what was held out from the fit: of hidden cells as its protocol says, of
-    held-out rows the first on `data`, those of the fit. None without any."""
+    """Index of the evaluation on what the fit held out: on hidden cells if there is one, otherwise the
+    first on `data`, the data of the fit; None without either."""
     if scores is None:
         return None
     words, of = scores["protocol"].values, scores["data"].values

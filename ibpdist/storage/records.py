@@ -149,6 +149,7 @@ def _parts(held: Mapping[str, Any]) -> list[bytes]:
 
 
 def _encode(held: Mapping[str, Any]) -> tuple[bytes, list[bytes]]:
+    """The header of a file of records, and the buffers that follow it."""
     buffers: list[bytes] = []
     entries: dict[str, Any] = {}
     at = 0  # from the end of the header; a reader adds its length

@@ -172,7 +172,7 @@ class Coordinate(Generic[Params, Sums]):
         beside = observation.length_prior(params.observation)
         if beside is None:
             return params, sums
-        lengths = weights.stretch(entries.on, entries.second, beside)
+        lengths = weights.best_length(entries.on, entries.second, beside)
         observed, rescaled = observation.rescaled(params.observation, sums.observation, lengths)
         return replace(params, observation=observed), ModelSums(self._rescaled(sums, lengths), rescaled)
 
@@ -188,7 +188,7 @@ class Coordinate(Generic[Params, Sums]):
     def _rescaled(self, sums: ModelSums[Sums], lengths: NDArray[np.float64]) -> RowSums:
         """Sums of z and w when weights are divided by `lengths` (feature)."""
         entries = sums.entries
-        cost = self.model.weights.stretched(
+        cost = self.model.weights.rescaled(
             WeightSums(cost=entries.cost), entries.on, entries.second, lengths
         ).cost
         return replace(entries, cost=cost, second=entries.second / lengths**2)

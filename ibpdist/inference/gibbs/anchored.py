@@ -36,17 +36,23 @@ from ibpdist.inference.ascent.params import (
     without_parents,
 )
 from ibpdist.inference.gibbs.anchors import (
-    NOBODY,
+    NO_ROW,
     AnchoredParams,
     AnchoredState,
     BirthSums,
     FlipSums,
     Phase,
     joined,
-    nobody,
+    no_anchors,
 )
-from ibpdist.inference.gibbs.births import Law, Turned, offered, turned, without_the_dead
-from ibpdist.inference.gibbs.xor import Told, pairs_of, recombined, xor_sums
+from ibpdist.inference.gibbs.births import (
+    BirthPrior,
+    RowChange,
+    birth_chance,
+    row_changes,
+    without_dead_features,
+)
+from ibpdist.inference.gibbs.xor import FeatureSums, pairs_of, try_xor, xor_sums
 from ibpdist.inference.moves.renew import GaussianFit
 from ibpdist.inference.starts.begin import Begin, Random
 from ibpdist.kernels.anchors import frozen, holders
@@ -147,7 +153,7 @@ class Anchored:
             scale=np.asarray(scale),
             likelihood=np.zeros(()),
             cost=np.zeros(()),
-            **nobody(features),
+            **no_anchors(features),
         )
 
     def start(self, chunk: Chunk, params: AnchoredParams, draws: Draws) -> AnchoredState:
@@ -191,13 +197,15 @@ class Anchored:
         self, chunk: Chunk, state: RowState, params: AnchoredParams, draws: Draws
     ) -> tuple[RowState, BirthSums | FlipSums]:
         """Births and deaths, or a first count; then who comes first in the order of the next step."""
-        changed: list[Turned] = []
+        changed: list[RowChange] = []
         if params.phase == Phase.COUNT:
             level = self._level(chunk, state, params.now)
         else:
-            changed = list(turned(chunk, state, params.now, self._law(params), self.turns, draws))
+            changed = list(
+                row_changes(chunk, state, params.now, self._birth_prior(params), self.turns, draws)
+            )
             level = sum(c.likelihood for c in changed), sum(c.cost for c in changed)
-        state, places = without_the_dead(state, changed), order(chunk, draws.at(draws.step + 1))
+        state, places = without_dead_features(state, changed), order(chunk, draws.at(draws.step + 1))
         on, first = holders(state.z, places)
         sizes = [c.born.marks.size for c in changed]
         at = np.repeat(np.array([c.place for c in changed], np.intp), sizes)
@@ -214,11 +222,11 @@ class Anchored:
             mean=np.concatenate([empty, *(c.born.mean for c in changed)]),
         )
 
-    def _law(self, params: AnchoredParams) -> Law:
+    def _birth_prior(self, params: AnchoredParams) -> BirthPrior:
         now = params.now
-        return Law(
+        return BirthPrior(
             weights=self.model.weights,
-            offer=offered(self.births, self.turns, float(now.rows)),
+            offer=birth_chance(self.births, self.turns, float(now.rows)),
             rate=float(now.prior.mass) / float(now.rows),
             noise=now.observation.noise,
             scale=float(params.scale),
@@ -273,14 +281,14 @@ class Anchored:
             likelihood=params.likelihood + sums.likelihood,
             cost=params.cost + sums.cost,
             first=np.append(sums.first[keep], sums.place)[mixed],
-            owner=np.append(np.full(len(keep), NOBODY), sums.owner.astype(np.int64))[mixed],
+            owner=np.append(np.full(len(keep), NO_ROW), sums.owner.astype(np.int64))[mixed],
             mark=np.append(np.zeros(len(keep)), sums.mark)[mixed],
             pairs=pairs_of(features, self.tried, draws.generator("pairs")),
         )
 
     def _swept(self, params: AnchoredParams, sums: FlipSums, draws: Draws) -> AnchoredParams:
-        """Pairs of features told anew; then prevalences, dictionary, variances, mass given who has what."""
-        before, model = self._told_anew(params, sums, draws)
+        """Pairs of features are tried; then prevalences, dictionary, variances and mass given z."""
+        before, model = self._after_xor(params, sums, draws)
         now, info = self.fit.update(before, model, draws)
         return replace(
             params,
@@ -289,24 +297,24 @@ class Anchored:
             fresh=params.fresh + len(params.pairs),
             likelihood=np.asarray(info.terms["likelihood"]),
             cost=model.entries.cost.sum(),
-            **nobody(len(now.ids)),
+            **no_anchors(len(now.ids)),
         )
 
-    def _told_anew(
+    def _after_xor(
         self, params: AnchoredParams, sums: FlipSums, draws: Draws
     ) -> tuple[GaussianModelParams, GaussianModelSums]:
         """Parameters and sums after the pairs were tried; what came in place of a feature has a new id."""
         now, model, (k, other) = params.now, sums.model, params.pairs.T
-        told = Told(model.entries.on, model.observation)
+        current = FeatureSums(model.entries.on, model.observation)
         rng = draws.generator("xor")
-        told, taken = recombined(told, sums.xors, params.pairs, now.observation, 0.0, rng)
+        current, taken = try_xor(current, sums.xors, params.pairs, now.observation, 0.0, rng)
         if not taken.any():
             return now, model
         new, none = k[taken], without_parents(len(now.ids))
         ids, parents = now.ids.copy(), none["parents"]
         ids[new], parents[:, new] = params.fresh + np.flatnonzero(taken), now.ids[[k[taken], other[taken]]]
-        entries = replace(model.entries, on=told.on, second=told.on)
-        return replace(now, ids=ids, **none), ModelSums(entries, told.sums)
+        entries = replace(model.entries, on=current.on, second=current.on)
+        return replace(now, ids=ids, **none), ModelSums(entries, current.sums)
 
     def _check_size(self, features: int, params: AnchoredParams) -> None:
         """Refuse more features than were allowed, before the memory for them is asked for."""

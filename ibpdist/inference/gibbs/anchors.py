@@ -12,7 +12,7 @@ from ibpdist.inference.ascent.coordinate import align
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
 
-NOBODY = -1
+NO_ROW = -1
 """The owner of a feature that was not born in the last step."""
 
 
@@ -78,11 +78,11 @@ class BirthSums:
     mean: Array = dims("born column", reduce="concat", along="born")
 
 
-def nobody(features: int) -> dict[str, Any]:
+def no_anchors(features: int) -> dict[str, Any]:
     """Features without anchors, none of them newborn."""
     return {
         "first": np.full(features, np.inf),
-        "owner": np.full(features, NOBODY),
+        "owner": np.full(features, NO_ROW),
         "mark": np.zeros(features),
         "pairs": np.zeros((0, 2), np.int64),
     }

@@ -34,7 +34,7 @@ MOST_OFFERED = 0.5
 
 
 @dataclass(frozen=True)
-class Law:
+class BirthPrior:
     """`offer` is the chance that a turn is a birth, `rate` mass / N, `noise` (column)."""
 
     weights: Weights
@@ -53,7 +53,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Turned:
+class RowChange:
     """A row whose singletons changed: its place in the chunk, the features that died, the block that was
     born, and what the log likelihood gained and the weights cost more."""
 
@@ -64,26 +64,26 @@ class Turned:
     cost: float
 
 
-def offered(births: float, turns: int, rows: float) -> float:
-    """The chance that a turn of a row is a birth, so that a step offers about so many."""
+def birth_chance(births: float, turns: int, rows: float) -> float:
+    """The chance that a turn of a row is a birth, so that a step offers about `births` of them."""
     return min(MOST_OFFERED, births / (turns * max(rows, 1.0)))
 
 
-def turned(
-    chunk: Chunk, state: RowState, now: GaussianModelParams, law: Law, turns: int, draws: Draws
-) -> Iterator[Turned]:
-    """The rows of a chunk whose singletons change in so many turns."""
+def row_changes(
+    chunk: Chunk, state: RowState, now: GaussianModelParams, prior: BirthPrior, turns: int, draws: Draws
+) -> Iterator[RowChange]:
+    """The rows of a chunk whose singletons change in `turns` turns."""
     numbers = draws.uniform("births", chunk.start, chunk.rows, 3 * turns)
     single = np.flatnonzero(now.on == 1)
     which, holder = np.nonzero(state.z[single])
-    for place in np.union1d(holder, np.flatnonzero((numbers[:turns] < law.offer).any(axis=0))):
+    for place in np.union1d(holder, np.flatnonzero((numbers[:turns] < prior.offer).any(axis=0))):
         own = single[which[holder == place]]
-        found = _row(chunk, state, now, int(place), own, law, numbers[:, place].reshape(3, turns).T, draws)
+        found = _row(chunk, state, now, int(place), own, prior, numbers[:, place].reshape(3, turns).T, draws)
         if found is not None:
             yield found
 
 
-def without_the_dead(state: RowState, changed: Sequence[Turned]) -> RowState:
+def without_dead_features(state: RowState, changed: Sequence[RowChange]) -> RowState:
     """Row state in which no feature that died is on."""
     if not any(c.died.size for c in changed):
         return state
@@ -99,42 +99,42 @@ def _row(
     now: GaussianModelParams,
     place: int,
     own: NDArray[np.intp],
-    law: Law,
+    prior: BirthPrior,
     numbers: Float,
     draws: Draws,
-) -> Turned | None:
+) -> RowChange | None:
     """The row at a place of the chunk, if its singletons `own` change."""
     mean = now.observation.mean
-    y = law.weights.combine(state.z[:, place], state.w[:, place]).astype(np.float64)
+    y = prior.weights.combine(state.z[:, place], state.w[:, place]).astype(np.float64)
     old = Block(y[own], mean[own])
     y[own] = 0.0
     rest = chunk.x[place] - y @ mean
     seen = np.ones(rest.size, np.bool_) if chunk.observed is None else chunk.observed[place]
-    marks = moved(old.marks, rest[seen], law.noise[seen], law, numbers)
+    marks = propose_marks(old.marks, rest[seen], prior.noise[seen], prior, numbers)
     if marks is old.marks:
         return None
     normals = draws.normal("singletons", chunk.start + place, 1, (marks.size + 1) * rest.size)
-    new = drawn(marks, rest, seen, law, normals.reshape(marks.size + 1, rest.size))
-    gain = _misfit(old, rest, seen, law) - _misfit(new, rest, seen, law)
-    cost = law.weights.neg_log_prior(new.marks).sum() - law.weights.neg_log_prior(old.marks).sum()
-    return Turned(place, own, new, gain, float(cost))
+    new = sample_block(marks, rest, seen, prior, normals.reshape(marks.size + 1, rest.size))
+    gain = _misfit(old, rest, seen, prior) - _misfit(new, rest, seen, prior)
+    cost = prior.weights.neg_log_prior(new.marks).sum() - prior.weights.neg_log_prior(old.marks).sum()
+    return RowChange(place, own, new, gain, float(cost))
 
 
-def moved(marks: Float, rest: Float, noise: Float, law: Law, numbers: Float) -> Float:
+def propose_marks(marks: Float, rest: Float, noise: Float, prior: BirthPrior, numbers: Float) -> Float:
     """Marks after turns with these uniforms (turn, 3); the same object when none was accepted."""
-    odds = np.log(law.rate) + np.log1p(-law.offer) - np.log(law.offer)
-    level = log_evidence(marks, rest, noise, law.scale)
+    odds = np.log(prior.rate) + np.log1p(-prior.offer) - np.log(prior.offer)
+    level = log_evidence(marks, rest, noise, prior.scale)
     for kind, pick, chance in numbers:
         size = marks.size
-        if kind < law.offer:
-            trial = np.append(marks, law.weights.sample(1, 1, ndtri(np.array([[pick]])))[0])
+        if kind < prior.offer:
+            trial = np.append(marks, prior.weights.sample(1, 1, ndtri(np.array([[pick]])))[0])
             ratio = odds - np.log(size + 1)
         elif size:
             trial = np.delete(marks, int(pick * size))
             ratio = np.log(size) - odds
         else:
             continue
-        reached = log_evidence(trial, rest, noise, law.scale)
+        reached = log_evidence(trial, rest, noise, prior.scale)
         if np.log(chance) < reached - level + ratio:
             marks, level = trial, reached
     return marks
@@ -146,16 +146,18 @@ def log_evidence(marks: Float, rest: Float, noise: Float, scale: float) -> float
     return float(0.5 * (ratio / (1 + ratio) * rest**2 / noise - np.log1p(ratio)).sum())
 
 
-def drawn(marks: Float, rest: Float, seen: NDArray[np.bool_], law: Law, normals: Float) -> Block:
+def sample_block(
+    marks: Float, rest: Float, seen: NDArray[np.bool_], prior: BirthPrior, normals: Float
+) -> Block:
     """A block with these marks given the row: prior draws corrected by the gap that they leave (Matheron);
     columns that are not observed keep them."""
-    mean = np.sqrt(law.scale) * normals[:-1]
-    gap = rest - marks @ mean - np.sqrt(law.noise) * normals[-1]
-    share = np.where(seen, gap / (law.noise + law.scale * float(marks @ marks)), 0.0)
-    return Block(marks, mean + law.scale * np.outer(marks, share))
+    mean = np.sqrt(prior.scale) * normals[:-1]
+    gap = rest - marks @ mean - np.sqrt(prior.noise) * normals[-1]
+    share = np.where(seen, gap / (prior.noise + prior.scale * float(marks @ marks)), 0.0)
+    return Block(marks, mean + prior.scale * np.outer(marks, share))
 
 
-def _misfit(block: Block, rest: Float, seen: NDArray[np.bool_], law: Law) -> float:
+def _misfit(block: Block, rest: Float, seen: NDArray[np.bool_], prior: BirthPrior) -> float:
     """Half the squares that a block leaves, in units of the noise."""
     left = (rest - block.marks @ block.mean)[seen]
-    return float(0.5 * (left**2 / law.noise[seen]).sum())
+    return float(0.5 * (left**2 / prior.noise[seen]).sum())

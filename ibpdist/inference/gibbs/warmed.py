@@ -1,6 +1,6 @@
 """A sampler that begins where a fit has settled.
 
-The first steps are those of the fit. When its objective flattens, or after so many steps, the sampler
+The first steps are those of the fit. When its objective flattens, or after a number of steps, the sampler
 takes its parameters and draws from what it found of the rows. Which of the two is at work is in the
 parameters, so row state that was lost is made again through both.
 """
@@ -97,6 +97,7 @@ class Warmed:
         return RowState(ids=found.ids[by_prevalence(found)], z=on.astype(z.dtype), w=w)
 
     def update(self, params: WarmedParams, sums: Any, draws: Draws) -> tuple[WarmedParams, Info]:
+        """A step of the fit, or of the sampler once the fit has converged."""
         if not isinstance(params.sampler, Nothing):
             sampler, info = self.sampler.update(params.sampler, sums, draws)
             return replace(params, fit=NOTHING, sampler=sampler), dataclasses.replace(info, warming=0.0)

@@ -41,8 +41,8 @@ class XorSums:
 
 
 @dataclass(frozen=True)
-class Told:
-    """Who has what, in sums over the rows: `on` (feature), and those of the observation."""
+class FeatureSums:
+    """Sums over the rows for a draw of z: counts `on` (feature), and those of the observation."""
 
     on: Float
     sums: GaussianSums
@@ -53,17 +53,17 @@ class Told:
         fit = sum(r.evidence(params.noise[r.columns]) for r in rotated)
         return float(fit + betaln(self.on + share, self.sums.rows - self.on + 1).sum())
 
-    def with_column(self, k: int, xors: XorSums, pair: int) -> Told:
+    def with_column(self, k: int, xors: XorSums, pair: int) -> FeatureSums:
         """With the column of a pair in place of feature k."""
         on, gram, cross = self.on.copy(), self.sums.gram.copy(), self.sums.cross.copy()
         on[k], cross[k] = xors.on[pair], xors.cross[pair]
         gram[:, k] = gram[:, :, k] = xors.gram[:, pair]
         gram[:, k, k] = xors.among[:, pair, pair]
-        return Told(on, replace(self.sums, gram=gram, cross=cross))
+        return FeatureSums(on, replace(self.sums, gram=gram, cross=cross))
 
 
 def pairs_of(features: int, count: int, rng: np.random.Generator) -> Pairs:
-    """(pair, 2) so many pairs of places, none of which is in two."""
+    """(pair, 2) at most `count` pairs of places, without a place in common."""
     some = min(count, features // 2)
     return rng.permutation(features)[: 2 * some].reshape(some, 2)
 
@@ -93,20 +93,25 @@ def xor_sums(chunk: Chunk, z: NDArray[Any], pairs: Pairs, group: NDArray[np.intp
     )
 
 
-def recombined(
-    told: Told, xors: XorSums, pairs: Pairs, params: GaussianParams, share: float, rng: np.random.Generator
-) -> tuple[Told, NDArray[np.bool_]]:
+def try_xor(
+    current: FeatureSums,
+    xors: XorSums,
+    pairs: Pairs,
+    params: GaussianParams,
+    share: float,
+    rng: np.random.Generator,
+) -> tuple[FeatureSums, NDArray[np.bool_]]:
     """The sums after each pair was tried, and which of them were taken."""
     taken, coins = np.zeros(len(pairs), np.bool_), np.log(rng.random(len(pairs)))
-    here = told.log_joint(params, share) if len(pairs) else 0.0
+    here = current.log_joint(params, share) if len(pairs) else 0.0
     for pair, (k, _) in enumerate(pairs):
         if xors.on[pair] + share == 0:
             continue
-        new = told.with_column(k, xors, pair)
+        new = current.with_column(k, xors, pair)
         there = new.log_joint(params, share)
         if coins[pair] < there - here:
-            told, here, taken[pair] = new, there, True
+            current, here, taken[pair] = new, there, True
             gram = xors.gram.copy()
             gram[:, :, k] = xors.among[:, :, pair]
             xors = replace(xors, gram=gram)
-    return told, taken
+    return current, taken

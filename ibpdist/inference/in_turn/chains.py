@@ -1,6 +1,6 @@
 """Chains of a sampler that takes the rows in turn, side by side: each chain is what a chunk is elsewhere.
 
-Row state is the chain, sums are what the driver is told of it, and there is nothing to update. So
+Row state is the chain, sums are what it reports to the driver, and there is nothing to update. So
 engines, checkpoints and the making again of what was lost serve chains as they are.
 """
 
@@ -24,7 +24,7 @@ from ibpdist.inference.stopping import Snapshot
 
 
 @struct("chain-report", since=1)
-class Told:
+class ChainReport:
     """What a chain has come to: its globals, and terms of its log joint as JSON."""
 
     params: Any
@@ -32,7 +32,7 @@ class Told:
 
 
 @struct("chain-reports", since=1)
-class ToldOf:
+class ChainReports:
     """Of adjoining chains, in their order."""
 
     chains: Any = parts("join")
@@ -77,22 +77,22 @@ class Chains:
         survey = self.sampler.model.observation.summarise(chunk)
         return self.sampler.start(chunk, survey, self.members[chunk.index].draws(draws))
 
-    def local(self, chunk: Chunk, local: Chain, params: Members, draws: Draws) -> tuple[Chain, ToldOf]:
+    def local(self, chunk: Chunk, local: Chain, params: Members, draws: Draws) -> tuple[Chain, ChainReports]:
         own = self.members[chunk.index].draws(draws)
         trace: Trace = {}
         for turn in range(self.inner):
             local, info = self.sampler.sweep(chunk, local, own.at((draws.step - 1) * self.inner + turn + 1))
             trace = info.trace()
         terms = np.frombuffer(json.dumps(dict(trace)).encode(), np.uint8).copy()
-        return local, ToldOf((Told(local.params, terms),))
+        return local, ChainReports((ChainReport(local.params, terms),))
 
-    def update(self, params: Members, sums: ToldOf, draws: Draws) -> tuple[Members, Info]:
+    def update(self, params: Members, sums: ChainReports, draws: Draws) -> tuple[Members, Info]:
         made, terms = [], {}
-        for i, (member, before, told) in enumerate(
+        for i, (member, before, report) in enumerate(
             zip(self.members, params.members, sums.chains, strict=True)
         ):
-            trace = json.loads(told.terms.tobytes())
-            now = Snapshot(draws.step, told.params, Info.of(trace))
+            trace = json.loads(report.terms.tobytes())
+            now = Snapshot(draws.step, report.params, Info.of(trace))
             made.append(member.after(before, now))
             terms.update({f"{i}/{name}": value for name, value in trace.items()})
         return Members(tuple(made)), summary(made, terms)

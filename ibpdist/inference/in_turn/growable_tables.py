@@ -34,13 +34,13 @@ class GrowableTables:
         return int(self.tables.sizes[0])
 
     def grow(self) -> None:
-        """Half as many slots again, and then some."""
+        """Add half as many slots again, and SPARE."""
         more = self.ids.size // 2 + SPARE
         wider = {name: widened(getattr(self.tables, name), axes, more) for name, axes in self.axes.items()}
         self.tables = self.tables._replace(**wider)
 
 
 def widened(table: NDArray[Any], axes: tuple[int, ...], more: int) -> NDArray[Any]:
-    """A table in C order with so many zeros after it along some axes; the order decides what is compiled."""
+    """A table in C order with `more` zeros after it along some axes; the order decides what is compiled."""
     wider = np.pad(table, [(0, more if axis in axes else 0) for axis in range(table.ndim)])
     return np.ascontiguousarray(wider)

@@ -1,9 +1,9 @@
 """InTurn: Gibbs samplers that take the rows one after the other, for the finite prior and the buffet.
 
-A sweep goes over the rows, each given all others, tries to tell features anew in all rows at once (xor.py),
-and then draws the globals given who has what, by the pieces that every sampler uses: prevalences and
-mass, the dictionary, noise and scale. What a row does
-is the turn's (collapsed.py, uncollapsed.py); the loop over rows is here.
+A sweep goes over the rows, each given all others, tries exclusive ors of features in all rows at once
+(xor.py), and then draws the globals given z, by the pieces that every sampler uses: prevalences and mass, the
+dictionary, noise and scale. How a row is drawn is in collapsed.py and uncollapsed.py; the loop over rows is
+here.
 
 Prevalences are integrated out while rows move, and so is the dictionary in the collapsed turn and in
 those tries: the old ones are not looked at, and drawn anew right after. That leaves the posterior as
@@ -37,7 +37,7 @@ from ibpdist.inference.gibbs.global_draws import (
     resized,
     scaled,
 )
-from ibpdist.inference.gibbs.xor import Told, columns_of, pairs_of, recombined, xor_sums
+from ibpdist.inference.gibbs.xor import FeatureSums, columns_of, pairs_of, try_xor, xor_sums
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.kernels.buffet import Law
 from ibpdist.model.observations._base import RowState, Survey
@@ -131,7 +131,7 @@ class Coins:
 @dataclass(frozen=True)
 class InTurn:
     """`features`: the number of the finite model, or how many a chain of the infinite one begins with.
-    `tries`: pairs of features that a sweep tries to tell anew."""
+    `tries`: pairs of features of which a sweep tries the exclusive or."""
 
     model: GaussianModel
     turn: RowKernel
@@ -201,20 +201,20 @@ def tried(
     tries: int,
     rng: np.random.Generator,
 ) -> tuple[Float, Float]:
-    """z (feature, row) and z x after so many pairs of features were tried, one after the other; x has no
+    """z (feature, row) and z x after `tries` pairs of features were tried, one after the other; x has no
     gaps, and the variances are those of `params`."""
     one = np.zeros(data.x.shape[1], np.intp)
     squares = np.einsum("nd,nd->d", data.x, data.x)
     seen = replace(resized(params.observation, len(z)), group=one, squares=squares)
     seen = replace(seen, basis=seen.basis[:1], spectrum=seen.spectrum[:1])
-    told = Told(z.sum(axis=1), gaussian_sums(data, one, z, cross))
+    current = FeatureSums(z.sum(axis=1), gaussian_sums(data, one, z, cross))
     for _ in range(tries):
         pairs = pairs_of(len(z), 1, rng)
-        told, taken = recombined(told, xor_sums(data, z, pairs, one), pairs, seen, share, rng)
+        current, taken = try_xor(current, xor_sums(data, z, pairs, one), pairs, seen, share, rng)
         if taken.any():
             z = z.copy()
             z[pairs[:, 0]] = columns_of(z, pairs)
-    return z, told.sums.cross
+    return z, current.sums.cross
 
 
 def in_turn(table: Table, data: Chunk, draws: Draws) -> None:

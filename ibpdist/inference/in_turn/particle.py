@@ -155,7 +155,7 @@ class Filter:
         return chosen
 
     def _make_room(self, slots: int) -> None:
-        """At least so many slots."""
+        """Grow to at least this many slots."""
         more = slots - self.tables.on.shape[1]
         if more <= 0:
             return

@@ -58,7 +58,7 @@ class Prefit:
 
 
 def fitted(fit: AnyParallel, data: Chunk, draws: Draws, steps: int) -> tuple[GaussianModelParams, RowState]:
-    """Parameters and row state of a fit of one chunk that has converged, or made so many steps."""
+    """Parameters and row state of a fit of one chunk that has converged, or has made `steps` steps."""
 
     def answer(_: int, question: Any) -> Any:
         return fit.look(data, question, draws)

@@ -36,7 +36,7 @@ ALIKE = 0.5
 FEWEST = 2
 """Members of a candidate."""
 SHARE = 5
-"""One birth for so many features at a time."""
+"""Features for each birth that is allowed at a time."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def covariance(survey: Survey) -> CovarianceQuestion:
 
 
 def sample(survey: Survey, rows: int) -> SampleQuestion:
-    """About so many whole rows."""
+    """A question for about `rows` whole rows."""
     columns = survey.cells.size
     share = np.asarray(min(1.0, rows / max(float(survey.rows), 1.0)))
     return SampleQuestion(

@@ -86,7 +86,7 @@ class GaussianParams:
         }
 
     def rows_seen(self, rows: float) -> Float:
-        """(group) number of the rows that a Gram matrix sums over, of so many."""
+        """(group) number of rows that a Gram matrix sums over, of `rows` in all."""
         return np.asarray(self.cells[self.spectra_at()])
 
     def entropy_of_basis(self) -> float:

@@ -181,7 +181,7 @@ class Gaussian(NoiseAndScale):
             yield replace(params, noise=heat * params.noise)
 
     def tempered(self, params: GaussianParams, heat: float) -> GaussianParams:
-        """Noise and scale so many times as large."""
+        """Noise and scale `heat` times as large."""
         return replace(params, noise=heat * params.noise, scale=heat * params.scale)
 
     def _facts(self, survey: Survey, features: int) -> tuple[type[GaussianParams], dict[str, Any]]:

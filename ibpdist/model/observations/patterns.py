@@ -22,7 +22,7 @@ GROUP_BYTES = 128 << 10
 """Largest size of the Gram matrices of all groups of columns for which there is one for each group: there a
 pass takes 2 to 7 times as long as with one for each row, but a fit needs fewer of them."""
 FEW = 16
-"""Features below which a fit counts as if it had so many: those of samplers grow."""
+"""A fit with fewer features counts as if it had this many: those of samplers grow."""
 
 
 def row_hash(start: int, rows: int) -> NDArray[np.uint64]:

@@ -210,8 +210,8 @@ class Totals:
         moments(tile.left, self.left)
 
     def sums(self, params: ScatteredParams, rows: float, second: Float) -> ScatteredSums:
-        """The sums of a chunk with `second` (feature) sums of E y^2: hidden cells are E y E A, and its
-        variance over hidden cells holds E A where it was."""
+        """The sums of a chunk, with hidden cells filled by their expectation E y E A; `second` (feature) is
+        the sum of E y^2 over all rows."""
         mean, root, gram = params.mean, np.sqrt(params.noise), self.outer.copy()
         np.fill_diagonal(gram, second)
         features, bases = len(mean), self.tables.bases.astype(np.float64)

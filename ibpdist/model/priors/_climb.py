@@ -20,7 +20,7 @@ _LEAST, _MOST = 1e-3, 1e12
 """Damping, where there is any."""
 
 _ROUNDING = 1e-13
-"""Relative gain that nobody can see."""
+"""Relative gain below which the solution counts as converged."""
 
 
 class Valued(Protocol):

@@ -63,15 +63,15 @@ class Weights(Protocol):
         """E y (feature, row) from E z and E[w | z = 1]; `w` is empty when rows keep none."""
         ...
 
-    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+    def best_length(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
         """(feature) c where the objective is highest when weights are divided by c and features multiplied.
 
         `on` and `second` (feature) are sums of E z and E y^2, `beside` is the part of the dictionary's prior.
         """
         ...
 
-    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
-        """The sums when weights are divided by `stretch` (feature)."""
+    def rescaled(self, sums: WeightSums, on: Matrix, second: Matrix, lengths: Matrix) -> WeightSums:
+        """The sums when weights are divided by `lengths` (feature)."""
         ...
 
     def variance(self, chance: Matrix) -> Matrix:

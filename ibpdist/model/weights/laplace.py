@@ -42,11 +42,11 @@ class Laplace:
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z * w
 
-    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+    def best_length(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
         """Lengths stay as they are: what is best for them needs sums of E |w|."""
         return np.ones(len(on))
 
-    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+    def rescaled(self, sums: WeightSums, on: Matrix, second: Matrix, lengths: Matrix) -> WeightSums:
         return sums
 
     def variance(self, chance: Matrix) -> Matrix:

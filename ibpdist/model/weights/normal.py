@@ -40,7 +40,7 @@ class Normal:
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z * w
 
-    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+    def best_length(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
         """Parameter expansion (factors.md 3): with q = 1/c^2 the objective has, beside constants,
 
             (on + cells) / 2 log q - (second + squares) / 2 q,
@@ -50,9 +50,9 @@ class Normal:
         """
         return np.asarray(np.sqrt((second + beside.squares) / (on + beside.cells)))
 
-    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+    def rescaled(self, sums: WeightSums, on: Matrix, second: Matrix, lengths: Matrix) -> WeightSums:
         """KL(N(m/c, v/c^2) || N(0, 1)) less that of N(m, v)."""
-        return WeightSums(cost=sums.cost + 0.5 * second * (stretch**-2.0 - 1) + on * np.log(stretch))
+        return WeightSums(cost=sums.cost + 0.5 * second * (lengths**-2.0 - 1) + on * np.log(lengths))
 
     def variance(self, chance: Matrix) -> Matrix:
         return chance

@@ -36,11 +36,11 @@ class Unit:
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z
 
-    def stretch(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
+    def best_length(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
         """A weight of one is not another."""
         return np.ones(len(on))
 
-    def stretched(self, sums: WeightSums, on: Matrix, second: Matrix, stretch: Matrix) -> WeightSums:
+    def rescaled(self, sums: WeightSums, on: Matrix, second: Matrix, lengths: Matrix) -> WeightSums:
         return sums
 
     def variance(self, chance: Matrix) -> Matrix:

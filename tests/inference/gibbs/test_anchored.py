@@ -13,7 +13,7 @@ from ibpdist.base.rules import DRAW
 from ibpdist.base.structs import arrays_of, combine, pack, replace, unpack
 from ibpdist.data._base import Chunk
 from ibpdist.inference.gibbs.anchored import Anchored, among, order
-from ibpdist.inference.gibbs.anchors import NOBODY, AnchoredState, BirthSums, FlipSums, Phase, joined
+from ibpdist.inference.gibbs.anchors import NO_ROW, AnchoredState, BirthSums, FlipSums, Phase, joined
 from ibpdist.kernels.anchors import holders
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
@@ -133,9 +133,9 @@ def test_newborns_begin_with_their_owner():
     born = 0
     for _, before, now, sums, made, _ in steps_of(alg, chunks, params, states, draws, 30):
         if not isinstance(sums, BirthSums) or before[1].phase == Phase.COUNT:
-            assert (made.owner == NOBODY).all()
+            assert (made.owner == NO_ROW).all()
             continue
-        for k in np.flatnonzero(made.owner != NOBODY):
+        for k in np.flatnonzero(made.owner != NO_ROW):
             chunk = max(i for i, c in enumerate(chunks) if c.start <= made.owner[k])
             held = joined(now[chunk].now, made, chunks[chunk].start, True)
             place = int(made.owner[k]) - chunks[chunk].start

@@ -12,14 +12,14 @@ from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.inference.gibbs import births
 from ibpdist.inference.gibbs.births import (
+    BirthPrior,
     Block,
-    Law,
-    drawn,
+    birth_chance,
     log_evidence,
-    moved,
-    offered,
-    turned,
-    without_the_dead,
+    propose_marks,
+    row_changes,
+    sample_block,
+    without_dead_features,
 )
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
@@ -32,7 +32,7 @@ ROW = np.array([1.1, -0.7, 2.0])
 
 
 def law(weights=Unit(), offer=0.3, rate=0.6, scale=0.8):  # noqa: B008  # frozen
-    return Law(weights, offer, rate, NOISE, scale)
+    return BirthPrior(weights, offer, rate, NOISE, scale)
 
 
 def density(marks, scale=0.8):
@@ -60,7 +60,7 @@ def test_a_birth_is_accepted_up_to_its_ratio(size):
     ratio = np.exp(density(np.ones(size + 1)) - density(marks)) * now.rate / (size + 1)
     ratio *= (1 - now.offer) / now.offer
     for chance, accepted in ((0.999 * ratio, True), (1.001 * ratio, False)):
-        made = moved(marks, ROW, NOISE, now, np.array([[now.offer - 1e-9, 0.5, chance]]))
+        made = propose_marks(marks, ROW, NOISE, now, np.array([[now.offer - 1e-9, 0.5, chance]]))
         assert made.size == size + accepted
         assert (made is marks) is not accepted
 
@@ -71,27 +71,28 @@ def test_a_death_is_accepted_up_to_its_ratio(size):
     ratio = np.exp(density(np.ones(size - 1)) - density(marks)) * size / now.rate
     ratio *= now.offer / (1 - now.offer)
     for chance, accepted in ((0.999 * ratio, True), (1.001 * ratio, False)):
-        made = moved(marks, ROW, NOISE, now, np.array([[now.offer + 1e-9, 0.5, chance]]))
+        made = propose_marks(marks, ROW, NOISE, now, np.array([[now.offer + 1e-9, 0.5, chance]]))
         assert made.size == size - accepted
 
 
 def test_the_one_that_dies_is_picked_evenly():
     now, marks = law(Normal(), rate=1e-9), np.array([0.1, 0.2, 0.3])
     for pick, left in ((0.1, [0.2, 0.3]), (0.5, [0.1, 0.3]), (0.99, [0.1, 0.2])):
-        made = moved(marks, ROW, NOISE, now, np.array([[0.9, pick, 1e-9]]))
+        made = propose_marks(marks, ROW, NOISE, now, np.array([[0.9, pick, 1e-9]]))
         np.testing.assert_array_equal(made, left)
 
 
 def test_without_singletons_there_is_no_death():
     nothing = np.zeros(0)
-    assert moved(nothing, ROW, NOISE, law(), np.array([[0.9, 0.5, 1e-300]])) is nothing
+    assert propose_marks(nothing, ROW, NOISE, law(), np.array([[0.9, 0.5, 1e-300]])) is nothing
 
 
 def test_newborn_weights_are_from_the_prior():
     rng = np.random.default_rng(0)
-    now = Law(Normal(), 0.5, 1e9, NOISE, 1e-12)
+    now = BirthPrior(Normal(), 0.5, 1e9, NOISE, 1e-12)
     found = [
-        moved(np.zeros(0), ROW, NOISE, now, np.array([[0.1, pick, 0.5]]))[0] for pick in rng.random(2000)
+        propose_marks(np.zeros(0), ROW, NOISE, now, np.array([[0.1, pick, 0.5]]))[0]
+        for pick in rng.random(2000)
     ]
     assert np.mean(found) == pytest.approx(0, abs=4 / np.sqrt(2000))
     assert np.var(found) == pytest.approx(1, abs=0.15)
@@ -104,7 +105,7 @@ def numbers_of(now, turns, seed=1):
     rng = np.random.default_rng(seed)
     marks, seen = np.zeros(0), []
     for u in rng.random((turns, 1, 3)):
-        marks = moved(marks, ROW, NOISE, now, u)
+        marks = propose_marks(marks, ROW, NOISE, now, u)
         seen.append(marks.size)
     return np.array(seen)
 
@@ -130,7 +131,7 @@ def test_dropping_and_starting_from_none_has_another_law():
     chance = np.exp([poisson.logpmf(k, 1.5) + density(np.ones(k)) for k in range(15)])
     exact = np.arange(15) @ chance / chance.sum()
     rng = np.random.default_rng(2)
-    dropped = [moved(np.zeros(0), ROW, NOISE, now, u).size for u in rng.random((4000, 2, 3))]
+    dropped = [propose_marks(np.zeros(0), ROW, NOISE, now, u).size for u in rng.random((4000, 2, 3))]
     assert abs(np.mean(dropped) - exact) > 6 * np.std(dropped) / np.sqrt(4000)
 
 
@@ -143,7 +144,7 @@ def test_newborns_have_their_conditional_law(marks):
     now, seen = law(Normal()), np.array([True, False, True])
     rng, size, draws = np.random.default_rng(3), marks.size, 20_000
     found = np.array(
-        [drawn(marks, ROW, seen, now, rng.normal(size=(size + 1, 3))).mean for _ in range(draws)]
+        [sample_block(marks, ROW, seen, now, rng.normal(size=(size + 1, 3))).mean for _ in range(draws)]
     )
     for column in range(3):
         cross, spread = now.scale * marks, NOISE[column] + now.scale * marks @ marks
@@ -157,9 +158,9 @@ def test_newborns_have_their_conditional_law(marks):
 
 
 def test_offers():
-    assert offered(8, 4, 20_000) == pytest.approx(1e-4)
-    assert offered(8, 4, 2) == 0.5
-    assert offered(8, 4, 0) == 0.5
+    assert birth_chance(8, 4, 20_000) == pytest.approx(1e-4)
+    assert birth_chance(8, 4, 2) == 0.5
+    assert birth_chance(8, 4, 0) == 0.5
 
 
 # --- chunks ---
@@ -198,7 +199,7 @@ def likelihood(chunk, y, mean):
 def test_gains_are_those_of_the_rows(weights, masked):
     observed = np.random.default_rng(5).random((40, 3)) < 0.7 if masked else None
     chunk, state, now = chunked(weights=weights, observed=observed)
-    found = list(turned(chunk, state, now, law(weights, offer=0.4, rate=2.0), 3, Draws(1, 3)))
+    found = list(row_changes(chunk, state, now, law(weights, offer=0.4, rate=2.0), 3, Draws(1, 3)))
     assert len(found) > 5
     assert any(c.died.size for c in found)
     y, mean = weights.combine(state.z, state.w), now.observation.mean
@@ -223,7 +224,7 @@ def test_gains_are_those_of_the_rows(weights, masked):
 def test_only_singletons_die():
     chunk, state, now = chunked()
     for seed in range(30):
-        for c in turned(chunk, state, now, law(rate=1e-6), 4, Draws(seed)):
+        for c in row_changes(chunk, state, now, law(rate=1e-6), 4, Draws(seed)):
             if c.died.size:
                 assert c.place == 7
                 assert set(c.died) == {0, 1}
@@ -232,12 +233,12 @@ def test_only_singletons_die():
 def test_rows_do_not_depend_on_chunking():
     """The same uniforms and normals reach the same rows."""
     chunk, state, now = chunked()
-    whole = list(turned(chunk, state, now, law(rate=2.0), 3, Draws(4)))
+    whole = list(row_changes(chunk, state, now, law(rate=2.0), 3, Draws(4)))
     parts = []
     for a, b in ((0, 6), (6, 7), (7, 40)):
         part = Chunk(0, 100 + a, chunk.x[a:b])
         held = replace(state, z=state.z[:, a:b], w=state.w[:, a:b])
-        parts += [(a, c) for c in turned(part, held, now, law(rate=2.0), 3, Draws(4))]
+        parts += [(a, c) for c in row_changes(part, held, now, law(rate=2.0), 3, Draws(4))]
     assert [c.place for c in whole] == [a + c.place for a, c in parts]
     for c, (_, d) in zip(whole, parts, strict=True):
         np.testing.assert_allclose(c.born.mean, d.born.mean, rtol=1e-12)
@@ -248,14 +249,14 @@ def test_rows_without_an_offer_and_without_singletons_are_left_alone(monkeypatch
     chunk, state, now = chunked()
     met = []
     monkeypatch.setattr(births, "_row", lambda chunk, state, now, place, *rest: met.append(place))
-    list(turned(chunk, state, now, law(offer=1e-12), 4, Draws(1)))
+    list(row_changes(chunk, state, now, law(offer=1e-12), 4, Draws(1)))
     assert met == [7]
 
 
 def test_the_dead_are_off_and_the_given_state_stays():
     _, state, _ = chunked()
     block = Block(np.zeros(0), np.zeros((0, 3)))
-    made = without_the_dead(state, [births.Turned(7, np.array([0, 1]), block, 0.0, 0.0)])
+    made = without_dead_features(state, [births.RowChange(7, np.array([0, 1]), block, 0.0, 0.0)])
     assert made.z[:2, 7].sum() == 0
     assert state.z[:2, 7].sum() == 2
-    assert without_the_dead(state, [births.Turned(3, np.zeros(0, int), block, 0.0, 0.0)]) is state
+    assert without_dead_features(state, [births.RowChange(3, np.zeros(0, int), block, 0.0, 0.0)]) is state

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from ibpdist.base.structs import combine, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.gibbs.global_draws import blank_params, gaussian_sums
-from ibpdist.inference.gibbs.xor import Told, columns_of, pairs_of, recombined, xor_sums
+from ibpdist.inference.gibbs.xor import FeatureSums, columns_of, pairs_of, try_xor, xor_sums
 from ibpdist.inference.in_turn import in_turn
 from ibpdist.model.observations import gaussian
 from tests.support.reference_evidence import log_p_finite, log_p_x_given_y
@@ -36,7 +36,7 @@ class Problem:
         return np.ones(x.x.shape, bool) if x.observed is None else x.observed
 
     def told(self, z):
-        return Told(z.sum(axis=1), gaussian_sums(self.chunk, self.params.group, z))
+        return FeatureSums(z.sum(axis=1), gaussian_sums(self.chunk, self.params.group, z))
 
     def log_joint(self, z):
         return self.told(z).log_joint(self.params, self.share)
@@ -52,7 +52,7 @@ class Problem:
         params = replace(self.params, **small(self.params, len(z)))
         pairs = pairs_of(len(z), count, rng)
         xors = xor_sums(self.chunk, z, pairs, params.group)
-        told, taken = recombined(self.told(z), xors, pairs, params, self.share, rng)
+        told, taken = try_xor(self.told(z), xors, pairs, params, self.share, rng)
         made = z.copy()
         made[pairs[taken, 0]] = columns_of(z, pairs[taken])
         return made, told

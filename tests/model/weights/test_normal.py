@@ -91,7 +91,7 @@ def test_cost_of_smaller_weights():
     z, m, v, _ = length_problem()
     c = np.array([0.5, 1.0, 3.0])
     on, second = z.sum(axis=1), (z * (m**2 + v)).sum(axis=1)
-    found = Normal().stretched(WeightSums(cost=cost(z, m, v)), on, second, c).cost
+    found = Normal().rescaled(WeightSums(cost=cost(z, m, v)), on, second, c).cost
     np.testing.assert_allclose(found, cost(z, m / c[:, None], v / c[:, None] ** 2), rtol=1e-12)
 
 
@@ -99,7 +99,7 @@ def test_lengths_are_where_the_objective_is_highest():
     """Minus the cost, minus half of (cells log c^2 + squares (1 / c^2 - 1)) of the dictionary's prior."""
     z, m, v, beside = length_problem()
     on, second = z.sum(axis=1), (z * (m**2 + v)).sum(axis=1)
-    best = Normal().stretch(on, second, beside)
+    best = Normal().best_length(on, second, beside)
 
     def value(c):
         rest = 0.5 * (beside.cells * np.log(c**2) + beside.squares * (c**-2.0 - 1))
@@ -110,7 +110,7 @@ def test_lengths_are_where_the_objective_is_highest():
 
 
 def test_unused_features_take_the_length_of_their_prior():
-    found = Normal().stretch(np.zeros(1), np.zeros(1), Evidence(np.full(1, 2.0), np.full(1, 8.0), 0.0))
+    found = Normal().best_length(np.zeros(1), np.zeros(1), Evidence(np.full(1, 2.0), np.full(1, 8.0), 0.0))
     assert found == pytest.approx(2.0)
 
 

@@ -45,8 +45,8 @@ def test_sample_is_one():
 
 def test_weights_of_one_have_no_other_length():
     on, cost = np.array([3.0, 0.0]), WeightSums(cost=np.zeros(2))
-    np.testing.assert_array_equal(Unit().stretch(on, on, Evidence(on, on, 0.0)), [1, 1])
-    assert Unit().stretched(cost, on, on, np.ones(2)) is cost
+    np.testing.assert_array_equal(Unit().best_length(on, on, Evidence(on, on, 0.0)), [1, 1])
+    assert Unit().rescaled(cost, on, on, np.ones(2)) is cost
 
 
 def test_a_weight_of_one_is_no_surprise():
