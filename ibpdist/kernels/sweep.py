@@ -79,7 +79,7 @@ def _linear(f, at, size, gamma, p, y, k, out):
 
 @njit(**OPTIONS)
 def _respond(weights, rule, quad, prior, u, g, row, at, size, work, y, k):
-    """Fill the parts of `work` and row k of y from the linear evidence; values of padded rows are not used."""
+    """Fill the parts of `work` and row k of y from the linear evidence; those of padded rows go unused."""
     for r in range(64):
         i = min(at + r, at + size - 1)
         normal = normal_at(weights, rule, g, row, i)
