@@ -17,10 +17,10 @@ from tests.support.truth_start import SURE, FromTruth, plain, truth_started
 PROBLEM = Problem(300, 40, 6, "0.3", 0.5, 9, (7, 1))
 
 
-def algorithm(x, z, chunk_rows=None):
+def algorithm(x, z, chunk_rows=None, missing="auto"):
     """The algorithm that begins at z, and its source."""
-    source = ArrayData(x, chunk_rows)
-    usual = catalog.build("lg-vi-infinite", z.shape[1], settings=plain("lg-vi-infinite"))
+    source, settings = ArrayData(x, chunk_rows), plain("lg-vi-infinite") | {"missing": missing}
+    usual = catalog.build("lg-vi-infinite", z.shape[1], settings=settings)
     return FromTruth(usual.model, usual.features, z=z.astype(float), source=source), source
 
 
@@ -37,11 +37,11 @@ def features(found):
     return params["mean"].values[params["active"].values]
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(("missing", "route"), [(0.0, "auto"), (0.1, "groups"), (0.1, "rows")])
 @pytest.mark.parametrize("chunk_rows", [None, 64])
-def test_it_begins_with_the_features_that_belong_to_the_planted_z(missing, chunk_rows):
+def test_it_begins_with_the_features_that_belong_to_the_planted_z(missing, route, chunk_rows):
     planted = draw(replace(PROBLEM, missing=missing))
-    made, source = algorithm(planted.x, planted.z, chunk_rows)
+    made, source = algorithm(planted.x, planted.z, chunk_rows, route)
     params = begun(made, source)
     found = compare(params.observation.mean, planted.dictionary)
     np.testing.assert_array_equal(found.match, np.arange(6))

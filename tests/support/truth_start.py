@@ -7,7 +7,7 @@ hardly any lacks, are left out one at a time wherever that raises the objective.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from ibpdist.inference._base import Known
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import ModelParams, ModelSums
 from ibpdist.model.observations._base import RowState, RowSums, Survey
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, ScatteredParams
 from ibpdist.runs.job import Job
 from ibpdist.runs.loop import in_memory
 
@@ -49,7 +49,12 @@ class FromTruth(Coordinate):
     source: Source = field(kw_only=True)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> ModelParams:
+        """Where cells are missing in no pattern, the dictionary of exact sums by groups of columns."""
         params = super().init(survey, draws, known)
+        if isinstance(params.observation, ScatteredParams):
+            observation = replace(self.model.observation, missing="groups")
+            by_groups = replace(self, model=replace(self.model, observation=observation))
+            return self.adopt(by_groups.init(survey, draws, known), survey)
         total: Any = None
         for index in range(self.source.chunks):
             sums = self._sums(self.source.read(index), params.observation)
