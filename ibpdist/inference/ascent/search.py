@@ -3,19 +3,20 @@
 Most moves are decided from the sums alone. Those that need passes are trials: rows keep the
 state they had (`kept`) and go back to it when the trial does not raise the objective, so what
 counts as the fit never falls. What rows have to do is an order in the parameters, so row state
-that was lost is made again through every move (moves/ has the mathematics, agenda.py decides).
+that was lost is made again through every move (moves/ has the mathematics, move_schedule.py decides).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Named, replace, top
+from ibpdist.base.structs import Named, combine, replace, top
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import NOTHING, Info, Known, Nothing, RowInference
 from ibpdist.inference.ascent.move_schedule import MoveSchedule, Step, worst_rows
@@ -31,6 +32,7 @@ from ibpdist.inference.ascent.search_progress import (
 )
 from ibpdist.inference.moves.renew import GaussianFit, renewed
 from ibpdist.model.observations._base import RowState, Survey
+from ibpdist.model.observations.tiles import tile_rows
 
 
 @dataclass(frozen=True)
@@ -121,19 +123,25 @@ class Search:
         return SearchSums(sums, worst, chunk.start + taken, sample)
 
     def _worst(self, chunk: Chunk, state: RowState, params: SearchParams, most: int) -> WorstRows:
-        """The worst-explained rows of a chunk."""
-        if not most:
-            return WorstRows(
-                np.zeros(0, np.intp), np.zeros(0), np.zeros((0, chunk.x.shape[1]), chunk.x.dtype)
-            )
-        left = self._residuals(chunk, state, params, np.arange(chunk.rows))
+        """The worst-explained rows of a chunk, tile by tile: all of its residuals at once would take more
+        memory than the chunk."""
+        rows, columns = chunk.x.shape
+        step = tile_rows(columns, chunk.x.itemsize) if most else rows
+        tiles = (np.arange(first, min(first + step, rows)) for first in range(0, rows, step))
+        return reduce(combine, (self._worst_of(chunk, state, params, tile, most) for tile in tiles))
+
+    def _worst_of(
+        self, chunk: Chunk, state: RowState, params: SearchParams, rows: NDArray[np.intp], most: int
+    ) -> WorstRows:
+        """The worst-explained of some rows."""
+        left = self._residuals(chunk, state, params, rows[: None if most else 0])
         precision = 1 / params.now.observation.noise
-        seen = chunk.x.shape[1] if chunk.observed is None else chunk.observed.sum(axis=1)
+        seen = chunk.x.shape[1] if chunk.observed is None else chunk.observed[rows[: len(left)]].sum(axis=1)
         misfit = np.einsum("nd,nd,d->n", left, left, precision) - seen
         found = top(misfit, most)
         short = most - len(found)
         return WorstRows(
-            row=np.pad(chunk.start + found, (0, short), constant_values=-1),
+            row=np.pad(chunk.start + rows[found], (0, short), constant_values=-1),
             misfit=np.pad(misfit[found], (0, short), constant_values=-np.inf),
             residuals=np.pad(left[found], ((0, short), (0, 0))),
         )

@@ -26,10 +26,12 @@ def asked_for(alg, source, seed, share):
     return asked, of
 
 
+@pytest.mark.parametrize("tile", [16, 4096])
 @pytest.mark.parametrize("kind", ["complete", "masked"])
-def test_the_worst_rows_are_those_of_all_rows(monkeypatch, kind):
-    """By squared residual in units of the noise less observed cells, whatever the chunks are."""
+def test_the_worst_rows_are_those_of_all_rows(monkeypatch, kind, tile):
+    """By squared residual in units of the noise less observed cells, whatever the chunks and tiles are."""
     monkeypatch.setattr(move_schedule, "SAMPLE_ROWS", 24)
+    monkeypatch.setattr("ibpdist.inference.ascent.search.tile_rows", lambda columns, itemsize: tile)
     x, _, _ = planted(3, 90, 6, (0.3, 0.4))
     x, observed = masked(x, kind)
     alg = search(features=3, noise="column")
