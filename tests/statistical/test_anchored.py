@@ -276,9 +276,9 @@ def ended(chunks, seed, steps, truth=None):
         states = [replace(s, now=replace(s.now, z=part)) for s, part in zip(states, held, strict=True)]
     kept = []
     for at in range(1, steps + 1):
-        states, params, trace = step(alg, chunks, states, params, draws.at(at))
+        states, params, info = step(alg, chunks, states, params, draws.at(at))
         if at > steps - steps // 6:
-            kept.append(((params.now.on > 20).sum(), trace["objective"]))
+            kept.append(((params.now.on > 20).sum(), info.objective))
     return np.array(kept)
 
 
