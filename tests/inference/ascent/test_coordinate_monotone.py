@@ -89,7 +89,7 @@ def test_fits_that_move_length_get_further():
     """Twenty passes with lengths balanced end above twenty without, on average over ten problems."""
 
     class Still(Normal):
-        def stretch(self, on, second, beside):
+        def best_length(self, on, second, beside):
             return np.ones(len(on))
 
     def ahead(seed):
