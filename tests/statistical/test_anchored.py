@@ -104,12 +104,12 @@ def no_anchors(monkeypatch):
 def designated(monkeypatch):
     """The same, with births in the rows of one worker alone, at the rate of all."""
     no_anchors(monkeypatch)
-    right = births.turned
+    right = births.row_changes
 
     def one_worker(chunk, state, now, law, turns, draws):
         return right(chunk, state, now, law, turns, draws) if chunk.index == 1 else ()
 
-    monkeypatch.setattr(module, "turned", one_worker)
+    monkeypatch.setattr(module, "row_changes", one_worker)
 
 
 def odds_of_one_row_less(monkeypatch):
@@ -125,21 +125,21 @@ def odds_of_one_row_less(monkeypatch):
 
 def dropped_first(monkeypatch):
     """Singletons are dropped, and births accepted from none (samplers.md 18)."""
-    right = births.moved
-    monkeypatch.setattr(births, "moved", lambda marks, *rest: np.array(right(np.zeros(0), *rest)))
+    right = births.propose_marks
+    monkeypatch.setattr(births, "propose_marks", lambda marks, *rest: np.array(right(np.zeros(0), *rest)))
 
 
 def even_chances(monkeypatch):
     """Births and deaths accepted as if a turn offered either with the same chance."""
-    right = births.moved
+    right = births.propose_marks
 
     def wrong(marks, rest, noise, law, numbers):
-        even = births.Law(law.weights, 0.5, law.rate, law.noise, law.scale)
+        even = births.BirthPrior(law.weights, 0.5, law.rate, law.noise, law.scale)
         numbers = numbers.copy()
         numbers[:, 0] = np.where(numbers[:, 0] < law.offer, 0.1, 0.9)
         return right(marks, rest, noise, even, numbers)
 
-    monkeypatch.setattr(births, "moved", wrong)
+    monkeypatch.setattr(births, "propose_marks", wrong)
 
 
 def free_anchors(monkeypatch):

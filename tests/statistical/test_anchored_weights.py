@@ -105,6 +105,6 @@ def test_exact_posterior(masked, sweeps):
 @pytest.mark.slow
 def test_a_wrong_posterior_is_told_from_it(monkeypatch):
     """Features of a row alone are dropped, and births accepted from none (samplers.md 18)."""
-    right = births.moved
-    monkeypatch.setattr(births, "moved", lambda marks, *rest: np.array(right(np.zeros(0), *rest)))
+    right = births.propose_marks
+    monkeypatch.setattr(births, "propose_marks", lambda marks, *rest: np.array(right(np.zeros(0), *rest)))
     assert min(farthest(False, SWEEPS // 3)) > 6
