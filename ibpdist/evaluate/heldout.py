@@ -220,7 +220,7 @@ def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scor
     if enumerable(of):
         words = f"exact over {2**of.features:,} patterns of features{dropped}"
         return Scorer(of, enumerated, words + _told(row_noise), plan, row_noise)
-    words = f"{kind.told(plan)}, {of.features} features{dropped}"
+    words = f"{kind.description(plan)}, {of.features} features{dropped}"
     return Scorer(of, kind.estimate, words + _told(row_noise), plan, row_noise)
 
 

@@ -65,7 +65,8 @@ def _sweep(weights, rule, grams, left, first, second, y, odds, row, chain, at, k
         if new != y[k]:
             by = new - y[k]
             f[0] += _change(grams[0], left[0], k, by)
-            f[1] += _change(grams[1], left[1], k, by)
+            if second > 0.0:
+                f[1] += _change(grams[1], left[1], k, by)
             y[k] = new
 
 
@@ -114,7 +115,8 @@ def annealed(weights, rule, grams, pulls, odds, rows, chains, levels, keep, key)
             _from_prior(weights, rule, y, odds, row, chain, 0, key)
             for leg in range(2):
                 f[0] = _begin(grams[0], pulls[0, n], y, left[0])
-                f[1] = _begin(grams[1], pulls[1, n], y, left[1])
+                if leg:
+                    f[1] = _begin(grams[1], pulls[1, n], y, left[1])
                 numbers = (row, chain, features * (1 + leg * (levels + keep)), key)
                 end, spread = kept[n, c, leg], spreads[leg]
                 total += _leg(weights, rule, grams, left, leg, levels, spread, y, odds, numbers, f, end)

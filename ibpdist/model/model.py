@@ -9,7 +9,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import MEAN, Rule, Rules
 from ibpdist.model.observations._base import Observation, Params, Sums
 from ibpdist.model.priors._base import Prior
-from ibpdist.model.weights._base import Density, Weights
+from ibpdist.model.weights._base import RowDensity, Weights
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Model(Generic[Params, Sums]):
             raise UsageError(
                 f"{self.observation.name}: rows have every feature, but not with {self.prior.name}"
             )
-        if self.observation.dense and self.weights.density is not Density.CLOSED:
+        if self.observation.dense and self.weights.density is not RowDensity.CLOSED:
             raise UsageError(
                 f"{self.observation.name}: the weights of a row are integrated out, which needs normal ones, "
                 f"not {self.weights.name}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from ibpdist.model.weights._base import Density as Found
+from ibpdist.model.weights._base import RowDensity
 from ibpdist.predict.predict import CERTAIN, Density, Mask, Matrix, NormalDensity, Predictor, UnitDensity
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Kind:
         """What scores rows without a sum over patterns, where they have every feature."""
         return self.everywhere if (of.log_odds >= CERTAIN).all() else None
 
-    def told(self, plan: Sampling) -> str:
+    def description(self, plan: Sampling) -> str:
         """The estimate in words."""
         return self.words.format(chains=plan.chains, draws=plan.draws)
 
@@ -54,7 +54,7 @@ def kind_of(of: Predictor) -> Kind:
 
 
 @cache
-def kinds() -> Mapping[Found, Kind]:
+def kinds() -> Mapping[RowDensity, Kind]:
     """Normal weights need a factorisation for each pattern, so fewer features are enumerated."""
     from ibpdist.kernels.annealing import Normal, Unit
     from ibpdist.predict.sampled import sampled
@@ -64,8 +64,10 @@ def kinds() -> Mapping[Found, Kind]:
     drawn = "{chains} annealed chains of {draws} draws a row"
     integrated = "{chains} annealed chains a row"
     return {
-        Found.INDEPENDENT: Kind(UnitDensity, 16, lambda of: Flips(Unit()), sampled, drawn),
+        RowDensity.INDEPENDENT: Kind(UnitDensity, 16, lambda of: Flips(Unit()), sampled, drawn),
         # Without a feature there is no weight, and then cells are independent.
-        Found.SAMPLED: Kind(UnitDensity, 0, lambda of: Entries(of.weights), sequential, integrated),
-        Found.CLOSED: Kind(NormalDensity, 12, lambda of: Flips(Normal()), sequential, integrated, closed),
+        RowDensity.SAMPLED: Kind(UnitDensity, 0, lambda of: Entries(of.weights), sequential, integrated),
+        RowDensity.CLOSED: Kind(
+            NormalDensity, 12, lambda of: Flips(Normal()), sequential, integrated, closed
+        ),
     }

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 
 from ibpdist.catalog import systems
-from ibpdist.model.observations.covariance import along, shrink
+from ibpdist.model.observations.covariance import shrink, variance_along
 from ibpdist.model.weights._base import Weights
 from ibpdist.model.weights.unit import Unit
 
@@ -115,7 +115,7 @@ class Predictor:
         turn = self.group if len(self.basis) > 1 else np.zeros_like(self.group)
         for g in np.unique(turn):
             here = turn == g
-            made[:, here] = along(y @ self.basis[g], spread[:, here])
+            made[:, here] = variance_along(y @ self.basis[g], spread[:, here])
         return made
 
     def variances(self) -> Matrix:

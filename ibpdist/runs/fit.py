@@ -117,8 +117,7 @@ def fit(
         refuse_place(run, data, start)
     source = as_source(data)
     job = job_of(spec, source)
-    first = None if start is None else start_from.parameters(start, job)
-    job = job if start is None else start_from.centred_alike(start, job)
+    job, first = (job, None) if start is None else start_from.started(start, job)
     place = asked.for_data(job.source, kept=run is not None)
     place.refuse_silent()
     if run is None and not place.distributed and not isinstance(job, SamplerJob):

@@ -92,9 +92,9 @@ def stage(
     result = layout.on_disk(result)
     result.attrs["format"] = layout.FORMAT
     store(result, staged)
-    names = lay_out(engine, source, ending.step, staged)
-    row_moments = reduced(engine.each(WRITE, ending.step, str(staged)))
-    join_parts(source, staged, names)
+    rows = lay_out(engine, source, ending.step, staged)
+    row_moments = reduced(engine.each(WRITE, ending.step, str(staged), *rows))
+    join_parts(source, staged, rows)
     for name, node in _diagnosis(algorithm, ending, row_moments).items():
         raw_zarr.write(staged / name, node.to_dataset())
     return staged

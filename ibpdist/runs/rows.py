@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import zarr
 
 from ibpdist.base.structs import Array
 from ibpdist.base.threads import one_thread
@@ -21,8 +22,8 @@ from ibpdist.storage import raw_zarr
 
 DESCRIBE = "ibpdist.runs.rows:describe"
 WRITE = "ibpdist.runs.rows:write"
-PARTS = "row-parts"
-"""The folder of row results of single chunks until they are joined."""
+ROWS, PARTS = "rows", "row-parts"
+"""Groups of row results, and of those with gaps until they are closed."""
 
 
 def describe(bench: AnyWorkbench, first: int, last: int, step: int) -> list[Named]:
@@ -31,46 +32,57 @@ def describe(bench: AnyWorkbench, first: int, last: int, step: int) -> list[Name
         return [_rows_first(bench, index, step) for index in range(first, last)]
 
 
-def write(bench: AnyWorkbench, first: int, last: int, step: int, store: str) -> Moments:
-    """Write the row results of adjoining chunks to the group `rows` of a Zarr store; their moments."""
+def write(
+    bench: AnyWorkbench, first: int, last: int, step: int, store: str, group: str, height: int
+) -> Moments:
+    """Write the row results of adjoining chunks as `lay_out` says; their moments."""
     total: TreeSum[Moments] = TreeSum()
-    height, direct = _height(bench.source), _is_regular(bench.source)
     for index in range(first, last):
         (named,) = describe(bench, index, index + 1, step)
         for name, (_, values) in named.items():
-            if direct:
-                raw_zarr.put(Path(store) / "rows" / name, index, values, height)
-            else:
-                np.save(_part(Path(store), name, index), values)
+            raw_zarr.put(Path(store) / group / name, index, values, height)
         with one_thread():
             total.add(moments(named))
     return total.value()
 
 
-def lay_out(engine: Engine, source: Source, step: int, store: Path) -> list[str]:
-    """Empty arrays of the right shapes for all rows, one Zarr chunk for each data chunk; their names."""
-    height = max(1, _height(source))
+class RowLayout(NamedTuple):
+    """Where row results are written: a group of the store, and the rows of its Zarr chunks."""
+
+    group: str
+    height: int
+
+
+def lay_out(engine: Engine, source: Source, step: int, store: Path) -> RowLayout:
+    """Empty arrays of the right shapes for all rows, one Zarr chunk for each data chunk.
+
+    Zarr chunks have one height. Held-out rows leave data chunks of different heights behind: their results
+    are written to arrays with a gap after each chunk, for `join_parts`.
+    """
+    starts, stops = zip(*map(source.bounds, range(source.chunks)), strict=True)
+    height = max(stop - start for start, stop in zip(starts, stops, strict=True))
+    even = all(start == index * height for index, start in enumerate(starts))
     (first,) = engine.map(DESCRIBE, [(0, 1, step)])[0]
     for name, (dims, values) in first.items():
-        shape = (source.rows, *values.shape[1:])
         chunk = (height, *(max(1, size) for size in values.shape[1:]))
-        raw_zarr.declare(store / "rows" / name, shape, chunk, values.dtype, dims)
-    if not _is_regular(source):
-        (store / PARTS).mkdir()
-    return list(first)
+        raw_zarr.declare(store / ROWS / name, (source.rows, *values.shape[1:]), chunk, values.dtype, dims)
+        if not even:
+            gaps = (source.chunks * height, *values.shape[1:])
+            raw_zarr.declare(store / PARTS / name, gaps, chunk, values.dtype, dims)
+    return RowLayout(ROWS if even else PARTS, height)
 
 
-def join_parts(source: Source, store: Path, names: Sequence[str]) -> None:
-    """The chunks of row results that were written one by one, in chunks of equal height as Zarr has them.
-
-    Rows that are held out leave chunks of different heights behind.
-    """
-    if _is_regular(source):
+def join_parts(source: Source, store: Path, layout: RowLayout) -> None:
+    """Close the gaps between the row results of chunks of different heights."""
+    group, height = layout
+    if group == ROWS:
         return
-    for name in names:
-        parts = (np.load(_part(store, name, index)) for index in range(source.chunks))
-        for at, values in enumerate(_of_equal_height(parts, _height(source))):
-            raw_zarr.put(store / "rows" / name, at, values, _height(source))
+    for folder in (store / PARTS).iterdir():
+        held = zarr.open_array(folder, mode="r")
+        sizes = (stop - start for start, stop in map(source.bounds, range(source.chunks)))
+        parts = (np.asarray(held[at * height : at * height + size]) for at, size in enumerate(sizes))
+        for index, values in enumerate(_of_equal_height(parts, height)):
+            raw_zarr.put(store / ROWS / folder.name, index, values, height)
     shutil.rmtree(store / PARTS)
 
 
@@ -92,23 +104,6 @@ def row_labels(source: Source) -> dict[str, Labels]:
     """Labels and covariates of all rows by name."""
     parts: list[Mapping[str, Labels]] = [source.row_coords(index) for index in range(source.chunks)]
     return {name: np.concatenate([part[name] for part in parts]) for name in (parts[0] if parts else {})}
-
-
-def _is_regular(source: Source) -> bool:
-    """Whether every chunk but the last has as many rows as the first, and the last no more."""
-    height = _height(source)
-    starts = all(source.bounds(index)[0] == index * height for index in range(source.chunks))
-    return starts and source.rows <= source.chunks * height
-
-
-def _height(source: Source) -> int:
-    """Rows of the highest chunk."""
-    sizes = (stop - start for start, stop in map(source.bounds, range(source.chunks)))
-    return max(sizes, default=0)
-
-
-def _part(store: Path, name: str, index: int) -> Path:
-    return store / PARTS / f"{name}.{index}.npy"
 
 
 def _of_equal_height(parts: Iterable[Array], height: int) -> Iterator[Array]:

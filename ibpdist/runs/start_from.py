@@ -28,10 +28,17 @@ from ibpdist.runs.job import Job, features_for
 OPTION = "--from (in Python: start)"
 
 
-def parameters(start: str | Path | xr.DataTree, job: Job) -> AnyModelParams:
-    """Parameters of a result to start a job from; UsageError when the job cannot start from them."""
-    found = _opened(start)
+def started(start: str | Path | xr.DataTree, job: Job) -> tuple[Job, AnyModelParams]:
+    """A job that starts from a result, its data centred as those of the result if they are centred, and the
+    parameters to start from; UsageError when it cannot start from them."""
     given = "the result" if isinstance(start, xr.DataTree) else str(start)
+    refuse_urls(start)
+    found = result.open_result(start) if isinstance(start, str | Path) else start
+    params = _parameters(found, given, job)
+    return dataclasses.replace(job, source=units.centred_alike(found, job.source)), params
+
+
+def _parameters(found: xr.DataTree, given: str, job: Job) -> AnyModelParams:
     theirs, ours = systems.find(found.attrs["system"]), systems.find(job.spec.system)
     _refuse_model(theirs, ours, given)
     columns = int(found.attrs["columns"])
@@ -48,20 +55,10 @@ def parameters(start: str | Path | xr.DataTree, job: Job) -> AnyModelParams:
     return _with_prior(params, job, most) if finite and not own else params
 
 
-def centred_alike(start: str | Path | xr.DataTree, job: Job) -> Job:
-    """The job with its data centred, if they are, as those of the result were."""
-    return dataclasses.replace(job, source=units.centred_alike(_opened(start), job.source))
-
-
 def can_begin(ours: System, theirs: System) -> bool:
     """Whether a system can start from the features of another."""
     same = (ours.weights, ours.observation) == (theirs.weights, theirs.observation)
     return same and not ours.in_turn and (_takes_any_prior(ours) or ours.prior == theirs.prior)
-
-
-def _opened(start: str | Path | xr.DataTree) -> xr.DataTree:
-    refuse_urls(start)
-    return result.open_result(start) if isinstance(start, str | Path) else start
 
 
 def _takes_any_prior(ours: System) -> bool:

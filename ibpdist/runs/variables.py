@@ -89,7 +89,7 @@ ROWS = Group(
     "features of each row",
     (
         Variable("z", "row feature", "probability that the row has the feature; read when it is used"),
-        Variable("w", "row feature", "weight of the feature in the row if it has it, for `fa` systems"),
+        Variable("w", "row feature", "weight of the feature in the row if it has it, for `fa` and `ica`"),
     ),
     "arrays",
 )
@@ -125,7 +125,7 @@ TRACE = Group(
         Variable("gain", "(chain) step", "gain of the objective by the move", NATS),
         Variable("accepted", "(chain) step", "1 when the move was accepted"),
         Variable("settled", "(chain) step", "1 when no move is left to try"),
-        Variable("heat", "(chain) step", "factor by which annealing takes the noise too large"),
+        Variable("heat", "(chain) step", "factor of the variances in this step of annealing"),
         Variable("warming", "(chain) step", "1 in the steps of the fit that a chain starts from"),
         Variable("entries", "(chain) step", "number of features of all rows together"),
         Variable("singletons", "(chain) step", "number of features that one row has"),

@@ -31,13 +31,6 @@ def silent():
         yield listening
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    path = tmp_path_factory.mktemp("data") / "a.zarr"
-    ibp.synthesise("images", path, rows=40)
-    return path
-
-
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(clusters, "ANSWER", 0.3)

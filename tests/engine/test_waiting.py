@@ -46,13 +46,6 @@ def scheduler(tmp_path_factory):
             process.kill()
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    path = tmp_path_factory.mktemp("data") / "a.zarr"
-    ibp.synthesise("images", path, rows=40)
-    return path
-
-
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(clusters, "START", 0.5)

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit, log_expit, logsumexp
 
 from ibpdist.evaluate.heldout import scorer_of
-from ibpdist.model.weights._base import Density
+from ibpdist.model.weights._base import RowDensity
 from ibpdist.predict.annealed import Law, typical
 from ibpdist.predict.kinds import kind_of, kinds
 from ibpdist.predict.sampled import Sampling, together
@@ -92,7 +92,7 @@ def test_the_variance_of_the_dictionary_counts_with_the_square_of_the_weights():
 
 def test_a_row_that_has_every_feature_is_no_special_case():
     of = replace(make_predictor(2, 6, 1, weights="laplace"), log_odds=np.full(2, np.inf))
-    assert of.weights.density is Density.SAMPLED
+    assert of.weights.density is RowDensity.SAMPLED
     assert kind_of(of).closed(of) is None
     scorer = scorer_of(of, Sampling())
     assert scorer.estimate is sequential

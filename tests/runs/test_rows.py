@@ -43,38 +43,40 @@ def test_in_memory_joins_the_chunks_in_order(engine):
 
 def test_written_in_any_order_they_are_the_same(engine, tmp_path):
     store = tmp_path / "out.zarr"
-    lay_out(engine, engine.bench.source, 0, store)
-    parts = [write(engine.bench, first, last, 0, str(store)) for first, last in ((4, 5), (0, 2), (2, 4))]
+    layout = lay_out(engine, engine.bench.source, 0, store)
+    parts = [
+        write(engine.bench, first, last, 0, str(store), *layout) for first, last in ((4, 5), (0, 2), (2, 4))
+    ]
     assert [float(part.rows) for part in parts] == [7, 20, 20]
     assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)[0]["z"][1])
 
 
 def test_moments_have_the_same_bits_however_the_chunks_are_grouped(engine, tmp_path):
     store, whole = tmp_path / "out.zarr", in_memory(engine, 0)[1]
-    lay_out(engine, engine.bench.source, 0, store)
+    layout = lay_out(engine, engine.bench.source, 0, store)
     for width in (1, 2, 4):
         total = TreeSum()
         for first, last in groups(5, width):
-            total.add(write(engine.bench, first, last, 0, str(store)))
+            total.add(write(engine.bench, first, last, 0, str(store), *layout))
         assert np.array_equal(total.value().total, whole.total)
         assert np.array_equal(total.value().products, whole.products)
 
 
 def test_writing_again_changes_nothing(engine, tmp_path):
     store = tmp_path / "out.zarr"
-    lay_out(engine, engine.bench.source, 0, store)
+    layout = lay_out(engine, engine.bench.source, 0, store)
     for _ in range(2):
-        write(engine.bench, 0, 5, 0, str(store))
+        write(engine.bench, 0, 5, 0, str(store), *layout)
     assert np.array_equal(zarr.open_array(store, path="rows/z", mode="r")[:], in_memory(engine, 0)[0]["z"][1])
 
 
 def test_a_task_that_comes_late_makes_nothing(engine, tmp_path):
     """Dask makes lost results again that nobody waits for: by then the store may have its own name."""
     store = tmp_path / "out.zarr"
-    lay_out(engine, engine.bench.source, 0, store)
+    layout = lay_out(engine, engine.bench.source, 0, store)
     store.rename(tmp_path / "done.zarr")
     with pytest.raises(FileNotFoundError):
-        write(engine.bench, 0, 1, 0, str(store))
+        write(engine.bench, 0, 1, 0, str(store), *layout)
     assert not store.exists()
 
 

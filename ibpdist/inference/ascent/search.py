@@ -126,17 +126,18 @@ class Search:
         """The worst-explained rows of a chunk, tile by tile: all of its residuals at once would take more
         memory than the chunk."""
         rows, columns = chunk.x.shape
-        step = tile_rows(columns, chunk.x.itemsize) if most else rows
-        tiles = (np.arange(first, min(first + step, rows)) for first in range(0, rows, step))
+        step = tile_rows(columns, chunk.x.itemsize)
+        every = (np.arange(first, min(first + step, rows)) for first in range(0, rows, step))
+        tiles = every if most else [np.zeros(0, np.intp)]
         return reduce(combine, (self._worst_of(chunk, state, params, tile, most) for tile in tiles))
 
     def _worst_of(
         self, chunk: Chunk, state: RowState, params: SearchParams, rows: NDArray[np.intp], most: int
     ) -> WorstRows:
         """The worst-explained of some rows."""
-        left = self._residuals(chunk, state, params, rows[: None if most else 0])
+        left = self._residuals(chunk, state, params, rows)
         precision = 1 / params.now.observation.noise
-        seen = chunk.x.shape[1] if chunk.observed is None else chunk.observed[rows[: len(left)]].sum(axis=1)
+        seen = chunk.x.shape[1] if chunk.observed is None else chunk.observed[rows].sum(axis=1)
         misfit = np.einsum("nd,nd,d->n", left, left, precision) - seen
         found = top(misfit, most)
         short = most - len(found)

@@ -18,7 +18,7 @@ def shrink(spectrum: Float, noise: Float) -> Float:
     return made
 
 
-def along(turned: Float, left: Float) -> Float:
-    """y Sigma_d y' of y B (row, component), from what is left (component, column), or a sum over columns."""
+def variance_along(turned: Float, left: Float) -> Float:
+    """y Sigma_d y' (row, column), given y B (row, component) and the shrinkage (component, column)."""
     made: Float = turned**2 @ left
     return made

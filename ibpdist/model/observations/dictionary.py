@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.structs import Array, Named, dims, replace, struct
-from ibpdist.model.observations.covariance import along, shrink
+from ibpdist.model.observations.covariance import shrink, variance_along
 from ibpdist.model.observations.rotation import Columns, Family, Rotation, Scattered
 
 Float = NDArray[np.float64]
@@ -319,7 +319,7 @@ def variance(params: GaussianParams) -> Float:
     """(feature, column) variances of the entries of A under q."""
     made = np.empty_like(params.mean)
     for group in params.groups():
-        made[:, group.columns] = along(group.basis, group.shrink)[:, group.level]
+        made[:, group.columns] = variance_along(group.basis, group.shrink)[:, group.level]
     return made
 
 
@@ -327,7 +327,7 @@ def second_moment(params: GaussianParams) -> Float:
     """(feature) sum over columns of E A_kd^2."""
     made: Float = np.einsum("kd,kd->k", params.mean, params.mean)
     for group in params.groups():
-        made += along(group.basis, group.shrink @ group.count)
+        made += variance_along(group.basis, group.shrink @ group.count)
     return made
 
 

@@ -22,7 +22,7 @@ class WeightSums:
     cost: Array = dims("feature")
 
 
-class Density(Enum):
+class RowDensity(Enum):
     """How the density of a row is found, given which features it has."""
 
     INDEPENDENT = "independent"
@@ -39,7 +39,7 @@ class Weights(Protocol):
     name: ClassVar[str]
     has_weights: ClassVar[bool]
     """Whether rows carry a weight as state (unit weights do not)."""
-    density: ClassVar[Density]
+    density: ClassVar[RowDensity]
     """How rows are scored (predict/kinds.py)."""
     second: ClassVar[float]
     """E w^2 under the prior."""

@@ -17,7 +17,7 @@ from scipy.special import log_ndtr
 from ibpdist.base.rules import Rule
 from ibpdist.kernels import laplace
 from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import Density, WeightSums
+from ibpdist.model.weights._base import RowDensity, WeightSums
 
 Matrix = NDArray[Any]
 LOG_2 = float(np.log(2))
@@ -27,7 +27,7 @@ LOG_2 = float(np.log(2))
 class Laplace:
     name: ClassVar[str] = "laplace"
     has_weights: ClassVar[bool] = True
-    density: ClassVar[Density] = Density.SAMPLED
+    density: ClassVar[RowDensity] = RowDensity.SAMPLED
     second: ClassVar[float] = 2.0
     signed: ClassVar[bool] = True
     default_start: ClassVar[str] = "principal"

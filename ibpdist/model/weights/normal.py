@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ibpdist.base.rules import Rule
 from ibpdist.kernels import respond
 from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import Density, WeightSums
+from ibpdist.model.weights._base import RowDensity, WeightSums
 
 Matrix = NDArray[Any]
 
@@ -25,7 +25,7 @@ Matrix = NDArray[Any]
 class Normal:
     name: ClassVar[str] = "normal"
     has_weights: ClassVar[bool] = True
-    density: ClassVar[Density] = Density.CLOSED
+    density: ClassVar[RowDensity] = RowDensity.CLOSED
     second: ClassVar[float] = 1.0
     signed: ClassVar[bool] = True
     default_start: ClassVar[str] = "principal"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ibpdist.base.rules import Rule
 from ibpdist.kernels import respond
 from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import Density, WeightSums
+from ibpdist.model.weights._base import RowDensity, WeightSums
 
 Matrix = NDArray[Any]
 
@@ -21,7 +21,7 @@ Matrix = NDArray[Any]
 class Unit:
     name: ClassVar[str] = "unit"
     has_weights: ClassVar[bool] = False
-    density: ClassVar[Density] = Density.INDEPENDENT
+    density: ClassVar[RowDensity] = RowDensity.INDEPENDENT
     second: ClassVar[float] = 1.0
     signed: ClassVar[bool] = False
     default_start: ClassVar[str] = "spectral"
