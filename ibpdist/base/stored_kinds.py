@@ -31,7 +31,7 @@ HOMES: Mapping[str, str] = {
     "search-params": "ibpdist.inference.ascent.search_progress",
     "search-progress": "ibpdist.inference.ascent.search_progress",
     "search-row-state": "ibpdist.inference.ascent.search_progress",
-    "started-by-fit-params": "ibpdist.inference.gibbs.warmed",
+    "started-by-fit-params": "ibpdist.inference.gibbs.started_by_fit",
     "stick-breaking-params": "ibpdist.model.priors.stick_breaking",
     "survey": "ibpdist.model.observations._base",
 }

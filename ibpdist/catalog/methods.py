@@ -83,7 +83,7 @@ def _gibbs(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     from ibpdist.inference.ascent.coordinate import Coordinate
 
     begin = asked.start("fit", {"fit": _random} | starts())
-    return _warmed(model, asked, Coordinate(model, asked.features, asked.inner, begin))
+    return _after_fit(model, asked, Coordinate(model, asked.features, asked.inner, begin))
 
 
 def _anchored(model: AnyModel, asked: MethodOptions) -> AnyParallel:
@@ -94,18 +94,18 @@ def _anchored(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     features = 0 if asked.settings.get("start") == "empty" else asked.features
     most = asked.count("most", max(1000, 4 * asked.features))
     births = asked.count("births", 8)
-    return _warmed(model, asked, Anchored(model, features, most, asked.inner, births, begin=begin))
+    return _after_fit(model, asked, Anchored(model, features, most, asked.inner, births, begin=begin))
 
 
-def _warmed(model: AnyModel, asked: MethodOptions, sampler: AnyParallel) -> AnyParallel:
+def _after_fit(model: AnyModel, asked: MethodOptions, sampler: AnyParallel) -> AnyParallel:
     """The sampler after a fit, unless it was to begin in another way. The fit has at most half of the
     steps that are not kept, and none when all are kept: its steps are no draws."""
-    from ibpdist.inference.gibbs.warmed import Warmed
+    from ibpdist.inference.gibbs.started_by_fit import StartedByFit
 
     if asked.settings.get("start", "auto") not in ("auto", "fit"):
         return sampler
     steps = max(1, min(FIT, asked.burn // 2)) if asked.burn else 0
-    return Warmed(variational(model, asked), sampler, steps)
+    return StartedByFit(variational(model, asked), sampler, steps)
 
 
 def _random() -> Any:
@@ -118,9 +118,9 @@ def _in_turn(turn: str) -> Callable[[AnyModel, MethodOptions], Algorithm]:
     """Rows one after the other; `auto` begins where a variational fit ends."""
 
     def make(model: AnyModel, asked: MethodOptions) -> Algorithm:
+        from ibpdist.inference.in_turn.chain_started_by_fit import ChainStartedByFit
         from ibpdist.inference.in_turn.collapsed import Collapsed
         from ibpdist.inference.in_turn.in_turn import Coins, Empty, InTurn
-        from ibpdist.inference.in_turn.prefit import Prefit
         from ibpdist.inference.in_turn.uncollapsed import Uncollapsed
 
         own = int(asked.number("candidates", 0, 0))
@@ -130,7 +130,7 @@ def _in_turn(turn: str) -> Callable[[AnyModel, MethodOptions], Algorithm]:
         sampler = InTurn(model, turns[turn], asked.features, begin)
         if asked.settings.get("start", "auto") not in ("auto", "fit"):
             return sampler
-        return Prefit(sampler, variational(model, asked))
+        return ChainStartedByFit(sampler, variational(model, asked))
 
     return make
 

@@ -18,6 +18,8 @@ from numba import njit
 from ibpdist.kernels.respond import decide, noise_at, normal_at, odds_at, varies, weigh, weight_at
 
 LANES, BLOCK = 32, 64
+PAIR = 2
+"""Rows that are swept together, so that what is read of the dictionary serves both."""
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 index = np.uint64
 
@@ -48,29 +50,67 @@ def moments(left, total):
 
 
 @njit(**OPTIONS)
-def _next(left, seen, n, change, a, last, now, lanes):
-    """Take the change of the last feature off r, then the product of r with the next one."""
+def _take(left, seen, n, pair):
+    """r and v of rows n and n + 1 side by side, block by block."""
+    for b in range(pair.shape[0]):
+        for i in range(64):
+            d = index(b * 64 + i)
+            pair[b, i] = left[n, d]
+            pair[b, index(64 + i)] = left[n + 1, d]
+            pair[b, index(128 + i)] = seen[n, d]
+            pair[b, index(192 + i)] = seen[n + 1, d]
+
+
+@njit(**OPTIONS)
+def _put(pair, left, n):
+    """r of rows n and n + 1 back to where it was taken from."""
+    for b in range(pair.shape[0]):
+        for i in range(64):
+            d = index(b * 64 + i)
+            left[n, d] = pair[b, i]
+            left[n + 1, d] = pair[b, index(64 + i)]
+
+
+@njit(**OPTIONS)
+def _next(pair, changes, a, last, now, lanes):
+    """Take the change of the last feature off r, then the products of r with the next one."""
     lanes[:] = 0
-    for at in range(0, a.shape[1], 64):
+    first, second = changes[0], changes[1]
+    for b in range(pair.shape[0]):
         for i in range(32):
-            d, e = index(at + i), index(at + 32 + i)
-            one = left[n, d] - change * a[last, d] * seen[n, d]
-            other = left[n, e] - change * a[last, e] * seen[n, e]
-            left[n, d] = one
-            left[n, e] = other
-            lanes[i] += one * a[now, d] + other * a[now, e]
-    for i in range(16):
+            d, e = index(b * 64 + i), index(b * 64 + 32 + i)
+            before0, before1, now0, now1 = a[last, d], a[last, e], a[now, d], a[now, e]
+            r0 = pair[b, i] - first * before0 * pair[b, index(128 + i)]
+            r1 = pair[b, index(32 + i)] - first * before1 * pair[b, index(160 + i)]
+            s0 = pair[b, index(64 + i)] - second * before0 * pair[b, index(192 + i)]
+            s1 = pair[b, index(96 + i)] - second * before1 * pair[b, index(224 + i)]
+            pair[b, i] = r0
+            pair[b, index(32 + i)] = r1
+            pair[b, index(64 + i)] = s0
+            pair[b, index(96 + i)] = s1
+            lanes[i] += r0 * now0 + r1 * now1
+            lanes[index(32 + i)] += s0 * now0 + s1 * now1
+    return _total(lanes, 0), _total(lanes, LANES)
+
+
+@njit(**OPTIONS)
+def _total(lanes, at):
+    """The sum of the lanes of a row."""
+    for i in range(at, at + 16):
         lanes[i] += lanes[i + 16]
-    for i in range(8):
+    for i in range(at, at + 8):
         lanes[i] += lanes[i + 8]
-    return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]))
+    return ((lanes[at] + lanes[at + 4]) + (lanes[at + 2] + lanes[at + 6])) + (
+        (lanes[at + 1] + lanes[at + 5]) + (lanes[at + 3] + lanes[at + 7])
+    )
 
 
 @njit(cache=True, **OPTIONS)
 def sweep_cells(left, seen, own, a, prior, state, weights, rule, noise, inner, fresh):
     """`inner` sweeps over the rows of a tile; returns sums (4, feature): on, entropy, cost, E y^2.
 
-    left, seen (row, column): r, kept up to date, and v. own (row, feature): the diagonal of Gamma.
+    left, seen (row, column): r, kept up to date, and v; rows come in pairs, so there is one more where their
+    number is odd. own (row, feature): the diagonal of Gamma.
     a (feature, column). Columns are padded with zeros to whole blocks. prior: log odds, (feature) or
     (feature, row). state: (z, w) (feature, row). fresh: (z, w, E y^2), written.
     noise: (u, g), tables (inner * feature, row) of uniforms and normals for the draw rule, else empty.
@@ -79,30 +119,41 @@ def sweep_cells(left, seen, own, a, prior, state, weights, rule, noise, inner, f
     z1, w1, square1 = fresh
     u, g = noise
     rows, features = own.shape
-    lanes, y = np.zeros(LANES, a.dtype), np.empty(features, a.dtype)
-    zero = lanes[0]  # a whole number times a float32 would be a float64
+    lanes, y = np.zeros(PAIR * LANES, a.dtype), np.empty((PAIR, features), a.dtype)
+    changes, linear = np.zeros(PAIR, a.dtype), np.zeros(PAIR, a.dtype)
+    pair = np.empty((a.shape[1] // BLOCK, 4 * BLOCK), a.dtype)
     sums = np.zeros((4, features))
-    for n in range(rows):
-        for k in range(features):
-            y[k] = z0[k, n] * weight_at(weights, w0, k, n)
-        last, change = 0, zero
+    for first in range(0, rows, PAIR):
+        size = min(PAIR, rows - first)
+        for i in range(size):
+            for k in range(features):
+                y[i, k] = z0[k, first + i] * weight_at(weights, w0, k, first + i)
+        _take(left, seen, first, pair)
+        last = 0
+        changes[:] = 0
         for turn in range(inner):
             for k in range(features):
-                row, quad = turn * features + k, own[n, k]
-                linear = _next(left, seen, n, change, a, last, k, lanes) + quad * y[k]
-                normal = normal_at(weights, rule, g, row, n)
-                evidence, mean, square, price = weigh(weights, rule, linear, quad, normal)
-                z, entropy = decide(rule, odds_at(prior[k], n) + evidence, noise_at(rule, u, row, n))
-                last, change = k, z * mean - y[k]
-                y[k] = z * mean
-                if turn == inner - 1:
-                    z1[k, n], square1[k, n] = z, z * square
-                    if varies(weights):
-                        w1[k, n] = mean
-                    sums[0, k] += z
-                    sums[1, k] += entropy
-                    sums[2, k] += z * price
-                    sums[3, k] += z * square
+                row = turn * features + k
+                linear[0], linear[1] = _next(pair, changes, a, last, k, lanes)
+                last = k
+                for i in range(size):
+                    n, quad = first + i, own[first + i, k]
+                    normal = normal_at(weights, rule, g, row, n)
+                    evidence, mean, square, price = weigh(
+                        weights, rule, linear[i] + quad * y[i, k], quad, normal
+                    )
+                    z, entropy = decide(rule, odds_at(prior[k], n) + evidence, noise_at(rule, u, row, n))
+                    changes[i] = z * mean - y[i, k]
+                    y[i, k] = z * mean
+                    if turn == inner - 1:
+                        z1[k, n], square1[k, n] = z, z * square
+                        if varies(weights):
+                            w1[k, n] = mean
+                        sums[0, k] += z
+                        sums[1, k] += entropy
+                        sums[2, k] += z * price
+                        sums[3, k] += z * square
         if features:
-            _next(left, seen, n, change, a, last, last, lanes)
+            _next(pair, changes, a, last, last, lanes)
+            _put(pair, left, first)
     return sums

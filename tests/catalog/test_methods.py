@@ -7,8 +7,8 @@ import pytest
 from ibpdist.base.rules import MEAN
 from ibpdist.catalog.systems import SYSTEMS, build
 from ibpdist.inference.ascent.search import Search
-from ibpdist.inference.gibbs.warmed import Warmed
-from ibpdist.inference.in_turn.prefit import Prefit
+from ibpdist.inference.gibbs.started_by_fit import StartedByFit
+from ibpdist.inference.in_turn.chain_started_by_fit import ChainStartedByFit
 
 BEGUN = [name for name, row in SYSTEMS.items() if row.sampler and row.method != "particle"]
 FITS = {"buffet": "stick_breaking", "beta_bernoulli": "beta_bernoulli"}
@@ -19,7 +19,7 @@ FITS = {"buffet": "stick_breaking", "beta_bernoulli": "beta_bernoulli"}
 def test_a_sampler_begins_with_the_fit_of_its_own_model(name):
     """An unknown number of features is fitted with an unknown number of them, a given one with that one."""
     made = build(name, 7, inner=2, settings={"mass": 3.5}, burn=50)
-    assert isinstance(made, Warmed | Prefit)
+    assert isinstance(made, StartedByFit | ChainStartedByFit)
     fit, model = made.fit, made.sampler.model
     assert isinstance(fit, Search)
     found = fit.fit.model

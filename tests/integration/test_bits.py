@@ -1,13 +1,10 @@
 """The systems of the catalog give the same bits wherever they run, whoever dies."""
 
-import threading
-import time
-
 import pytest
 
 import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
-from tests.support.clusters import kill_the_oldest, worker_pids
+from tests.support.clusters import StepKiller
 from tests.support.compare import assert_same_result
 from tests.support.logs import objectives
 
@@ -19,7 +16,7 @@ SYSTEMS = {
     "lg-gibbs-finite": {"missing": 0.05, "set": {"missing": "rows", "thin": 3}},
     "lg-collapsed-infinite": {"rows": 900, "set": {"chains": 3, "thin": 3, "inner": 25}},
 }
-STEPS, WORKERS, NOTICED = 24, 2, 5
+STEPS, WORKERS, NOTICED = 24, 2, 4
 
 
 @pytest.fixture(scope="module", params=SYSTEMS)
@@ -34,22 +31,6 @@ def case(request, tmp_path_factory):
     options |= {"checkpoint": 4, **wanted["set"]}
     ibp.fit(store, run=folder / "serial", serial=True, **options)
     return store, options, folder / "serial"
-
-
-class Killer:
-    """Kills a worker a moment after each step, when tasks of the next one run, until row state
-    had to be made again in five steps."""
-
-    def __init__(self):
-        self.noticed = 0
-
-    def __call__(self, now):
-        self.noticed += now.replayed > 0
-        if self.noticed < NOTICED:
-            deadline = time.monotonic() + 10
-            while len(worker_pids()) < WORKERS and time.monotonic() < deadline:
-                time.sleep(0.1)
-            threading.Timer(0.05, kill_the_oldest).start()
 
 
 def assert_same(run, serial):
@@ -68,7 +49,7 @@ def test_any_number_of_workers(case, tmp_path, count):
 
 def test_workers_killed_in_many_steps(case, tmp_path):
     store, options, serial = case
-    killer = Killer()
+    killer = StepKiller(WORKERS, NOTICED, 0.05)
     ibp.fit(store, run=tmp_path / "run", workers=WORKERS, progress=killer, **options)
     assert killer.noticed >= NOTICED, "kills that nobody noticed prove nothing"
     assert_same(tmp_path / "run", serial)

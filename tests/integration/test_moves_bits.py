@@ -4,8 +4,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
 from ibpdist.storage import events
-from tests.support.clusters import kill_the_oldest, worker_pids
+from tests.support.clusters import StepKiller
 from tests.support.compare import assert_same_result
 from tests.support.logs import objectives
 
@@ -24,7 +22,7 @@ SYSTEMS = {
     "lg-vi-finite": {"start": "random", "noise": "column"},
     "lg-vi-infinite-hard": {},
 }
-STEPS, WORKERS, NOTICED = 130, 2, 5
+STEPS, WORKERS, NOTICED = 130, 2, 4
 
 
 @pytest.fixture(scope="module", params=SYSTEMS)
@@ -78,25 +76,13 @@ def test_any_number_of_workers(case, tmp_path, count):
     assert_same(tmp_path / "run", serial)
 
 
-class Killer:
-    """Kills a worker a moment after steps of trials until row state had to be made again in some steps."""
-
-    def __init__(self):
-        self.noticed = 0
-
-    def __call__(self, now):
-        self.noticed += now.replayed > 0
-        if self.noticed < NOTICED and now.trace["trial"] != now.trace["objective"]:
-            deadline = time.monotonic() + 10
-            while len(worker_pids()) < WORKERS and time.monotonic() < deadline:
-                time.sleep(0.1)
-            threading.Timer(0.02, kill_the_oldest).start()
-            time.sleep(0.03)
+def in_a_trial(now):
+    return now.trace["trial"] != now.trace["objective"]
 
 
 def test_workers_killed_in_many_steps(case, tmp_path):
     store, options, serial = case
-    killer = Killer()
+    killer = StepKiller(WORKERS, NOTICED, 0.02, due=in_a_trial)
     ibp.fit(store, run=tmp_path / "run", workers=WORKERS, progress=killer, **options)
     assert killer.noticed >= NOTICED, "kills that nobody noticed prove nothing"
     assert_same(tmp_path / "run", serial)

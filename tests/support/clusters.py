@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import threading
+import time
 
 import psutil
 
@@ -48,3 +50,28 @@ def kill_the_oldest():
     """Kill the worker of this process that has run longest: one that has just come has no row state yet."""
     with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess, ValueError):
         os.kill(min(worker_pids(), key=lambda pid: psutil.Process(pid).create_time()), signal.SIGKILL)
+
+
+class StepKiller:
+    """Called after every step: kills a worker until row state had to be made again in `wanted` steps.
+
+    It kills in turn at once, when the row state of the worker is certainly needed again, and `delay` seconds
+    later, when tasks of the next step run. `due` tells which steps count.
+    """
+
+    def __init__(self, workers, wanted, delay, due=lambda now: True):
+        self.workers, self.wanted, self.delay, self.due = workers, wanted, delay, due
+        self.noticed = self.kills = 0
+
+    def __call__(self, now):
+        self.noticed += now.replayed > 0
+        if self.noticed >= self.wanted or not self.due(now):
+            return
+        deadline = time.monotonic() + 30
+        while len(worker_pids()) < self.workers and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.kills += 1
+        if self.kills % 2:
+            kill_the_oldest()
+        else:
+            threading.Timer(self.delay, kill_the_oldest).start()

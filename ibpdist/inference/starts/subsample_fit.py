@@ -33,7 +33,7 @@ FLAT = 1e-5
 
 
 @dataclass(frozen=True)
-class Fit:
+class FittedSubsample:
     """Parameters, sums they were made of, row state, and the objective."""
 
     params: GaussianModelParams
@@ -51,7 +51,7 @@ class SubsampleFit:
     x: Float
     rng: np.random.Generator
 
-    def fit(self, z: Float) -> Fit:
+    def fit(self, z: Float) -> FittedSubsample:
         """Passes from the columns z (feature, row) and, where there is room, a constant one; then the best
         orientation, and some passes more."""
         z = np.vstack([z, np.full((1, len(self.x)), 0.99)])[: self.features]
@@ -70,7 +70,7 @@ class SubsampleFit:
     def _chunk(self) -> Chunk:
         return Chunk(0, 0, np.ascontiguousarray(self.x, dtype=np.float64))
 
-    def _from(self, z: Float) -> Fit:
+    def _from(self, z: Float) -> FittedSubsample:
         """The optimum of the globals for given columns."""
         model, size = self._model, len(z)
         fit, survey = Coordinate(model, size), model.observation.summarise(self._chunk)
@@ -82,19 +82,19 @@ class SubsampleFit:
         sums = sums_of(z, self.x)
         params, info = fit.update(params, sums, Draws(0))
         state = RowState(params.ids, z, np.zeros((0, len(self.x))))
-        return Fit(params, sums, state, info.objective)
+        return FittedSubsample(params, sums, state, info.objective)
 
-    def _passes(self, at: Fit, most: int) -> Fit:
+    def _passes(self, at: FittedSubsample, most: int) -> FittedSubsample:
         fit = Coordinate(self._model, len(at.params.ids))
         for _ in range(most):
             state, sums = fit.local(self._chunk, at.state, at.params, Draws(0))
             params, info = fit.update(at.params, sums, Draws(0))
-            gain, at = info.objective - at.objective, Fit(params, sums, state, info.objective)
+            gain, at = info.objective - at.objective, FittedSubsample(params, sums, state, info.objective)
             if abs(gain) < FLAT * abs(at.objective):
                 break
         return at
 
-    def _reoriented(self, at: Fit) -> Fit:
+    def _reoriented(self, at: FittedSubsample) -> FittedSubsample:
         fresh = int(at.params.ids.max()) + 1
         total = self.x.sum(axis=0)
         situation = Situation(
@@ -103,7 +103,7 @@ class SubsampleFit:
         found = reorient.propose(situation, self.rng)
         if found is None or found.sums is None or found.objective is None:
             return at
-        return Fit(found.params, found.sums, align(at.state, found.params), found.objective)
+        return FittedSubsample(found.params, found.sums, align(at.state, found.params), found.objective)
 
 
 def sums_of(z: Float, x: Float) -> GaussianModelSums:

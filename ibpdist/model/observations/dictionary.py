@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -300,19 +299,46 @@ def known(params: GaussianParams, mean: Float, scale: Float) -> GaussianParams:
     )
 
 
-@lru_cache(maxsize=1)
-def precision_gram(params: GaussianParams) -> Float:
-    """Gamma (group, feature, feature): sum_d E[A_d' A_d] / noise_d over a group's columns.
+@dataclass(frozen=True)
+class Moments:
+    """Moments of q(A) that a step needs more than once.
 
-    See linear-gaussian.md 4. Kept, since the score of a step and the rows of the next one need the same.
+    `gram` (group, feature, feature) sums E[A_d' A_d] / noise_d over the columns of a group
+    (linear-gaussian.md 4), `second` (feature) sums E A_kd^2 over all columns.
     """
-    gamma = np.empty_like(params.basis)
+
+    gram: Float
+    second: Float
+
+
+_last: tuple[tuple[Array, ...], Moments] | None = None
+
+
+def moments(params: GaussianParams) -> Moments:
+    """The moments, kept for as long as q(A) and the noise are the same: the update of a step, its score and
+    the rows of the next one need them."""
+    global _last  # replaced as a whole: threads at worst compute it twice
+    told = (params.mean, params.basis, params.spectrum, params.noise, params.group)
+    held = _last
+    if held is None or any(one is not other for one, other in zip(held[0], told, strict=True)):
+        held = _last = told, _moments(params)
+    return held[1]
+
+
+def _moments(params: GaussianParams) -> Moments:
+    gamma, second = np.empty_like(params.basis), np.einsum("kd,kd->k", params.mean, params.mean)
     for g, group in enumerate(params.groups()):
         a, b = params.mean[:, group.columns], group.basis
         one = len(group.noise) == 1
         gamma[g] = a @ a.T / group.noise if one else (a / params.noise[group.columns]) @ a.T
         gamma[g] += (b * (group.shrink @ (group.count / group.noise))) @ b.T
-    return gamma
+        second += variance_along(b, group.shrink @ group.count)
+    return Moments(gamma, second)
+
+
+def precision_gram(params: GaussianParams) -> Float:
+    """Gamma (group, feature, feature): sum_d E[A_d' A_d] / noise_d over a group's columns."""
+    return moments(params).gram
 
 
 def variance(params: GaussianParams) -> Float:
@@ -325,10 +351,7 @@ def variance(params: GaussianParams) -> Float:
 
 def second_moment(params: GaussianParams) -> Float:
     """(feature) sum over columns of E A_kd^2."""
-    made: Float = np.einsum("kd,kd->k", params.mean, params.mean)
-    for group in params.groups():
-        made += variance_along(group.basis, group.shrink @ group.count)
-    return made
+    return moments(params).second
 
 
 def residual(params: GaussianParams, sums: GaussianSums) -> Float:

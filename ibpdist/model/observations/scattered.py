@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
 from ibpdist.data._base import Chunk
-from ibpdist.kernels.cells import BLOCK, leave, moments, sweep_cells
+from ibpdist.kernels.cells import BLOCK, PAIR, leave, moments, sweep_cells
 from ibpdist.model.observations._base import RowState, RowSums
 from ibpdist.model.observations.dictionary import ScatteredParams, ScatteredSums
 from ibpdist.model.observations.tiles import RULES, Entries, Numbers, scratch, tile_rows
@@ -82,25 +82,39 @@ def tables_of(params: ScatteredParams, dtype: np.dtype[Any]) -> Tables:
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows with their weights: `left` (row, wide) is what the cells have left over the root of the noise,
-    `seen` (row, wide) the weights, `own` (row, feature) the diagonal of the Gram matrix of each row."""
+    """Rows with their weights, as the sweep takes them: in pairs, with a row of zeros after an odd number.
 
-    left: Matrix
-    seen: Matrix
+    `left_pairs` (row, wide) is what the cells have left over the root of the noise, `seen_pairs` (row, wide)
+    the weights, `own` (row, feature) the diagonal of the Gram matrix of each row.
+    """
+
+    left_pairs: Matrix
+    seen_pairs: Matrix
     own: Matrix
+
+    @property
+    def left(self) -> Matrix:
+        return self.left_pairs[: len(self.own)]
+
+    @property
+    def seen(self) -> Matrix:
+        return self.seen_pairs[: len(self.own)]
 
     @classmethod
     def of(cls, x: Matrix, observed: NDArray[np.bool_], tables: Tables, y: Matrix) -> Tile:
         """Of x (row, column), and y (feature, row) as it is before the sweep."""
-        (features, wide), columns = tables.a.shape, x.shape[1]
-        left, seen = (scratch(name, (len(x), wide), x.dtype) for name in ("left", "seen"))
+        (features, wide), (rows, columns) = tables.a.shape, x.shape
+        pairs = [scratch(name, (rows + rows % PAIR, wide), x.dtype) for name in ("left", "seen")]
+        for table in pairs:
+            table[rows:] = 0
+        left, seen = (table[:rows] for table in pairs)
         np.matmul(y.T, tables.a, out=left)
         leave(x, observed, tables.root, left, seen)
         forms, more = seen[:, :columns] @ tables.forms, slice(columns, columns + features)
         seen[:, more], own = forms[:, :features], forms[:, features:]
         left[:, more] *= -seen[:, more]
         seen[:, more.stop :] = 0
-        return cls(left, seen, own + forms[:, :features] @ tables.spread)
+        return cls(pairs[0], pairs[1], own + forms[:, :features] @ tables.spread)
 
 
 @dataclass(frozen=True)
@@ -157,8 +171,8 @@ class ScatteredPass:
         tile = Tile.of(x, seen_of(self.chunk, rows), tables, self.weights.combine(part.z0, part.w0))
         second = np.empty_like(part.z1)
         sums = sweep_cells(
-            tile.left,
-            tile.seen,
+            tile.left_pairs,
+            tile.seen_pairs,
             tile.own,
             tables.a,
             part.prior,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.kernels.column_squares import column_squares
 from ibpdist.model.observations.rotation import Columns, Rotation
 
 Float = NDArray[np.float64]
@@ -60,22 +61,20 @@ class Levels:
             own = own[:, None]
         else:
             count = 1.0
-        return cls(rotation.columns, rotation.spectrum[:, None], own, power, count)
+        return cls(rotation.columns, rotation.spectrum, own, power, count)
 
     def explained(self, noise: Float) -> Float:
         """(level) what q(A) takes off the sum of squares, minus its own spread."""
-        both = noise + self.spectrum
+        if noise.size > 1:
+            return np.asarray(column_squares(self.power, self.spectrum, self.own, noise))
+        both = noise + self.spectrum[:, None]
         fit = (self.power / both * (1 + noise / both)).sum(axis=0)
-        return np.asarray(fit - self.count * self._spread(noise))
-
-    def _spread(self, noise: Float) -> Float:
-        """(level) how much of the sum of squares is the variance of q(A), of one column or of the level."""
-        each: Float = (self.own * noise / (noise + self.own)).sum(axis=0)
-        return each if each.size == noise.size else each.sum(keepdims=True)
+        spread: Float = (self.own * noise / (noise + self.own)).sum(axis=0)
+        return np.asarray(fit - self.count * spread.sum(keepdims=True))
 
     def second(self, noise: Float) -> float:
         """sum E A_kd^2 / scale."""
-        mean = (self.power / (noise + self.spectrum) ** 2).sum()
+        mean = (self.power / (noise + self.spectrum[:, None]) ** 2).sum()
         return float(mean + self.count * (noise / (noise + self.own)).sum())
 
     def rescaled(self, ratio: float) -> Levels:

@@ -14,7 +14,7 @@ from ibpdist.catalog.systems import build
 from ibpdist.inference._base import Nothing
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.gibbs.anchored import Anchored
-from ibpdist.inference.gibbs.warmed import Warmed
+from ibpdist.inference.gibbs.started_by_fit import StartedByFit
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
@@ -42,12 +42,12 @@ def warmed(kind="lg", steps=30, features=5):
     weights = Normal() if kind == "fa" else Unit()
     if kind == "finite":
         sampler = Coordinate(Model(BetaBernoulli(), weights, Gaussian(missing="exact"), DRAW), features)
-        return Warmed(plain("lg-vi-finite", features), sampler, steps)
+        return StartedByFit(plain("lg-vi-finite", features), sampler, steps)
     sampler = Anchored(Model(Buffet(), weights, Gaussian(), DRAW))
     if kind == "search":
-        return Warmed(build("lg-vi-infinite", features), sampler, steps)
+        return StartedByFit(build("lg-vi-infinite", features), sampler, steps)
     settings = {"noise": "one", "scale": "one"}
-    return Warmed(plain(f"{kind}-vi-infinite", features, settings=settings), sampler, steps)
+    return StartedByFit(plain(f"{kind}-vi-infinite", features, settings=settings), sampler, steps)
 
 
 def prepared(kind="lg", steps=30, masked=False):

@@ -26,7 +26,7 @@ FLAT = 1e-6
 
 
 @struct("started-by-fit-params", since=1)
-class WarmedParams:
+class StartedByFitParams:
     """Of the fit, of the sampler, or of both when rows have to be handed over in the next step.
 
     `last` is the objective of the fit's last step; `survey` is kept until the sampler has begun.
@@ -39,7 +39,7 @@ class WarmedParams:
 
 
 @dataclass(frozen=True)
-class Warmed:
+class StartedByFit:
     """At most `steps` steps of the fit, then the sampler, which takes a RowState of zeros and ones for its
     own. Both are of the same observation and weights. Without a step of the fit the sampler begins by
     itself."""
@@ -67,28 +67,28 @@ class Warmed:
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return self.first.look(chunk, question, draws)
 
-    def init(self, survey: Survey, draws: Draws, known: Known = ()) -> WarmedParams:
+    def init(self, survey: Survey, draws: Draws, known: Known = ()) -> StartedByFitParams:
         params, level = self.first.init(survey, draws, known), np.asarray(np.nan)
         if self.steps:
-            return WarmedParams(params, NOTHING, survey, level)
-        return WarmedParams(NOTHING, params, NOTHING, level)
+            return StartedByFitParams(params, NOTHING, survey, level)
+        return StartedByFitParams(NOTHING, params, NOTHING, level)
 
-    def adopt(self, params: Any, survey: Survey) -> WarmedParams:
+    def adopt(self, params: Any, survey: Survey) -> StartedByFitParams:
         """Parameters of another fit need no warming."""
-        return WarmedParams(NOTHING, self.sampler.adopt(params, survey), NOTHING, np.asarray(np.nan))
+        return StartedByFitParams(NOTHING, self.sampler.adopt(params, survey), NOTHING, np.asarray(np.nan))
 
-    def start(self, chunk: Chunk, params: WarmedParams, draws: Draws) -> Any:
+    def start(self, chunk: Chunk, params: StartedByFitParams, draws: Draws) -> Any:
         algorithm, own = self._of_rows(params)
         return algorithm.start(chunk, own, draws)
 
-    def local(self, chunk: Chunk, local: Any, params: WarmedParams, draws: Draws) -> tuple[Any, Any]:
+    def local(self, chunk: Chunk, local: Any, params: StartedByFitParams, draws: Draws) -> tuple[Any, Any]:
         if isinstance(params.sampler, Nothing):
             return self.fit.local(chunk, local, params.fit, draws)
         if not isinstance(params.fit, Nothing):
             local = self._handed(chunk, local, params, draws)
         return self.sampler.local(chunk, local, params.sampler, draws)
 
-    def _handed(self, chunk: Chunk, local: Any, params: WarmedParams, draws: Draws) -> RowState:
+    def _handed(self, chunk: Chunk, local: Any, params: StartedByFitParams, draws: Draws) -> RowState:
         """z drawn from what the fit says of the rows, and its weights."""
         named, found = self.fit.describe_rows(local, params.fit), self.fit.handover_params(params.fit)
         z = named["z"][1]
@@ -96,7 +96,7 @@ class Warmed:
         w = named["w"][1] if "w" in named else np.zeros((0, chunk.rows), z.dtype)
         return RowState(ids=found.ids[by_prevalence(found)], z=on.astype(z.dtype), w=w)
 
-    def update(self, params: WarmedParams, sums: Any, draws: Draws) -> tuple[WarmedParams, Info]:
+    def update(self, params: StartedByFitParams, sums: Any, draws: Draws) -> tuple[StartedByFitParams, Info]:
         """A step of the fit, or of the sampler once the fit has converged."""
         if not isinstance(params.sampler, Nothing):
             sampler, info = self.sampler.update(params.sampler, sums, draws)
@@ -112,34 +112,34 @@ class Warmed:
         flat = 0 <= info.objective - last < FLAT * abs(info.objective)
         return step >= self.steps or (flat and info.finished)
 
-    def _of_rows(self, params: WarmedParams) -> tuple[AnyParallel, Any]:
+    def _of_rows(self, params: StartedByFitParams) -> tuple[AnyParallel, Any]:
         """What the row state after the last step belongs to, and its parameters."""
         if isinstance(params.fit, Nothing):
             return self.sampler, params.sampler
         return self.fit, params.fit
 
-    def rescale_old_sums(self, params: WarmedParams, sums: Any) -> Any:
+    def rescale_old_sums(self, params: StartedByFitParams, sums: Any) -> Any:
         algorithm, own = self._of_rows(params)
         return algorithm.rescale_old_sums(own, sums)
 
-    def additive(self, params: WarmedParams) -> bool:
+    def additive(self, params: StartedByFitParams) -> bool:
         algorithm, own = self._of_rows(params)
         return algorithm.additive(own)
 
     def monotone(self) -> bool:
         return False
 
-    def handover_params(self, params: WarmedParams) -> Any:
+    def handover_params(self, params: StartedByFitParams) -> Any:
         algorithm, own = self._of_rows(params)
         return algorithm.handover_params(own)
 
     def row_inference(self) -> RowInference:
         return self.sampler.row_inference()
 
-    def describe(self, params: WarmedParams) -> Named:
+    def describe(self, params: StartedByFitParams) -> Named:
         algorithm, own = self._of_rows(params)
         return algorithm.describe(own)
 
-    def describe_rows(self, local: Any, params: WarmedParams) -> Named:
+    def describe_rows(self, local: Any, params: StartedByFitParams) -> Named:
         algorithm, own = self._of_rows(params)
         return algorithm.describe_rows(local, own)

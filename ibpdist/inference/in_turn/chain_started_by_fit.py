@@ -38,7 +38,7 @@ class Startable(Protocol):
 
 
 @dataclass(frozen=True)
-class Prefit:
+class ChainStartedByFit:
     """`fit` finds the features, `sampler` goes on from there."""
 
     sampler: Startable
