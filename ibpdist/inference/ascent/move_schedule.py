@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ibpdist.base.randomness import Draws
-from ibpdist.inference._base import Info
+from ibpdist.inference._base import Info, Nothing
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.inference.ascent.search_progress import (
     Decision,
@@ -104,11 +104,12 @@ class Step:
         )
 
     def _residuals(self) -> Residuals | None:
-        sample, worst, share = self.sums.residuals, self.sums.worst, float(self.stand.share)
-        if share <= 0 or len(sample) < 2:
+        found = self.sums.rows
+        if isinstance(found, Nothing) or len(found.row) < 2:
             return None
-        real, alone = np.isfinite(worst.misfit), ~np.isin(self.sums.row, worst.row)
-        more = real & ~np.isin(worst.row, self.sums.row)
+        sample, worst = found.residuals, found.worst
+        real, alone = np.isfinite(worst.misfit), ~np.isin(found.row, worst.row)
+        more = real & ~np.isin(worst.row, found.row)
         many = (float(self.now.rows) - real.sum()) / max(alone.sum(), 1)
         return Residuals(
             rows=np.concatenate([sample, worst.residuals[more]]).astype(np.float64),

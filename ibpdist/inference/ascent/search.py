@@ -20,9 +20,10 @@ from ibpdist.base.structs import Named, combine, replace, top
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import NOTHING, Info, Known, Nothing, RowInference
 from ibpdist.inference.ascent.move_schedule import MoveSchedule, Step, worst_rows
-from ibpdist.inference.ascent.params import GaussianModelParams, GaussianModelSums
+from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.inference.ascent.search_progress import (
     Order,
+    RowResiduals,
     SearchParams,
     SearchState,
     SearchSums,
@@ -69,7 +70,7 @@ class Search:
         if order is Order.RENEW:
             now = renewed(self.fit, chunk, now, params.now, draws)
         now, sums = self.fit.local(chunk, now, params.now, draws)
-        return SearchState(now, kept), self._with_residuals(sums, chunk, now, params, draws)
+        return SearchState(now, kept), SearchSums(sums, self._residuals(chunk, now, params, draws))
 
     def update(self, params: SearchParams, sums: SearchSums, draws: Draws) -> tuple[SearchParams, Info]:
         now, info = self.fit.update(params.now, sums.model, draws)
@@ -108,19 +109,16 @@ class Search:
     def _initial(self, now: GaussianModelParams, survey: Survey) -> SearchParams:
         return SearchParams(now, NOTHING, initial(int(np.max(now.ids, initial=-1)) + 1), survey.total)
 
-    def _with_residuals(
-        self, sums: GaussianModelSums, chunk: Chunk, state: RowState, params: SearchParams, draws: Draws
-    ) -> SearchSums:
-        """The sums, and where they are asked for residuals of a sample and of the worst-explained rows."""
-        share, columns = float(params.stand.share), chunk.x.shape[1]
+    def _residuals(
+        self, chunk: Chunk, state: RowState, params: SearchParams, draws: Draws
+    ) -> RowResiduals | Nothing:
+        """Residuals of a sample and of the worst-explained rows, where they are asked for."""
+        share = float(params.stand.share)
         if share <= 0:
-            nothing = np.zeros((0, columns), chunk.x.dtype)
-            none = np.zeros(0, np.intp)
-            return SearchSums(sums, WorstRows(none, np.zeros(0), nothing), none, nothing)
+            return NOTHING
         taken = np.flatnonzero(draws.uniform("residuals", chunk.start, chunk.rows, 1)[0] < share)
-        sample = self._residuals(chunk, state, params, taken)
-        worst = self._worst(chunk, state, params, worst_rows(share, columns))
-        return SearchSums(sums, worst, chunk.start + taken, sample)
+        worst = self._worst(chunk, state, params, worst_rows(share, chunk.x.shape[1]))
+        return RowResiduals(worst, chunk.start + taken, self._left(chunk, state, params, taken))
 
     def _worst(self, chunk: Chunk, state: RowState, params: SearchParams, most: int) -> WorstRows:
         """The worst-explained rows of a chunk, tile by tile: all of its residuals at once would take more
@@ -135,7 +133,7 @@ class Search:
         self, chunk: Chunk, state: RowState, params: SearchParams, rows: NDArray[np.intp], most: int
     ) -> WorstRows:
         """The worst-explained of some rows."""
-        left = self._residuals(chunk, state, params, rows)
+        left = self._left(chunk, state, params, rows)
         precision = 1 / params.now.observation.noise
         seen = chunk.x.shape[1] if chunk.observed is None else chunk.observed[rows].sum(axis=1)
         misfit = np.einsum("nd,nd,d->n", left, left, precision) - seen
@@ -147,7 +145,7 @@ class Search:
             residuals=np.pad(left[found], ((0, short), (0, 0))),
         )
 
-    def _residuals(self, chunk: Chunk, state: RowState, params: SearchParams, taken: NDArray[np.intp]) -> Any:
+    def _left(self, chunk: Chunk, state: RowState, params: SearchParams, taken: NDArray[np.intp]) -> Any:
         """Some rows less what the features explain, zero where a cell is missing."""
         y = self.fit.model.weights.combine(state.z[:, taken], state.w[:, taken])
         left = chunk.x[taken] - (y.T @ params.now.observation.mean).astype(chunk.x.dtype)

@@ -99,14 +99,21 @@ class WorstRows:
 
 
 @struct
-class SearchSums:
-    """Sums of the model, and what is left of some rows where it was asked for: of a uniform sample with
-    the numbers of its rows, and of the rows that are explained worst."""
+class RowResiduals:
+    """What is left of some rows: of a uniform sample with the numbers of its rows, and of the rows that are
+    explained worst."""
 
-    model: GaussianModelSums
     worst: WorstRows
     row: Array = dims("sampled", reduce="concat", along="sampled")
     residuals: Array = dims("sampled column", reduce="concat", along="sampled")
+
+
+@struct
+class SearchSums:
+    """Sums of the model, and residuals of rows in steps that ask for them."""
+
+    model: GaussianModelSums
+    rows: RowResiduals | Nothing
 
 
 def initial(fresh: int) -> SearchProgress:

@@ -10,7 +10,7 @@ import pytest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.catalog.systems import SYSTEMS, build
-from ibpdist.inference._base import Info
+from ibpdist.inference._base import NOTHING, Info
 from ibpdist.inference.ascent.move_schedule import (
     ROUNDS,
     SAMPLE_CELLS,
@@ -26,7 +26,7 @@ from ibpdist.inference.ascent.move_schedule import (
     ScheduledMove as Turn,
 )
 from ibpdist.inference.ascent.schedules import AMOUNTS, PRESENCE, moves_for
-from ibpdist.inference.ascent.search_progress import Order, Phase, WorstRows, initial
+from ibpdist.inference.ascent.search_progress import Order, Phase, RowResiduals, WorstRows, initial
 from ibpdist.inference.moves._base import Proposal
 from tests.support.model_cases import ASCENT
 
@@ -78,7 +78,10 @@ class Play:
         self.at += 1
         before = SimpleNamespace(stand=self.stand, kept=self.kept, total=np.zeros(3))
         model, row = SimpleNamespace(objective=level), 10 * np.arange(len(self.residuals))
-        sums = SimpleNamespace(model=model, row=row, residuals=self.residuals, worst=self.worst)
+        asked = float(self.stand.share) > 0
+        sums = SimpleNamespace(
+            model=model, rows=RowResiduals(self.worst, row, self.residuals) if asked else NOTHING
+        )
         found = self.agenda.next(Step(self.fit, before, self.params, sums, info_of(level), Draws(1, self.at)))
         self.params, self.kept, self.stand = found.now, found.kept, found.stand
         self.log.append(found)

@@ -8,6 +8,7 @@ import pytest
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of, combine, replace
 from ibpdist.engine.tree import TreeSum
+from ibpdist.inference._base import Nothing
 from ibpdist.inference.ascent import move_schedule
 from tests.support.planted_rows import masked, planted
 from tests.support.search_cases import Rows, search
@@ -37,7 +38,7 @@ def test_the_worst_rows_are_those_of_all_rows(monkeypatch, kind, tile):
     alg = search(features=3, noise="column")
     source = Rows(x, observed, 90)
     asked, of = asked_for(alg, source, 0, 0.1)
-    found = [reduce(combine, of(width)).worst for width in (90, 30, 7, 5)]
+    found = [reduce(combine, of(width)).rows.worst for width in (90, 30, 7, 5)]
     sums = alg.local(source.read(0), alg.start(source.read(0), asked, Draws(0)), asked, Draws(0, 1))
     left = x - sums[0].now.z.T @ asked.now.observation.mean
     left = left if observed is None else np.where(observed, left, 0)
@@ -57,7 +58,7 @@ def test_the_worst_rows_have_the_same_bits_in_any_groups(monkeypatch, width):
     x, _, _ = planted(5, 61, 4, (0.3, 0.4))
     x = np.concatenate([x, x[::2]])
     parts = asked_for(search(features=3), Rows(x, None, len(x)), 0, 0.1)[1](width)
-    whole = reduce(combine, parts).worst
+    whole = reduce(combine, parts).rows.worst
     for size in (1, 2, 4, 8):
         total = TreeSum()
         for at in range(0, len(parts), size):
@@ -65,7 +66,7 @@ def test_the_worst_rows_have_the_same_bits_in_any_groups(monkeypatch, width):
             for part in parts[at : at + size]:
                 group.add(part)
             total.add(group.value(), len(parts[at : at + size]))
-        assert packed_arrays(total.value().worst) == packed_arrays(whole)
+        assert packed_arrays(total.value().rows.worst) == packed_arrays(whole)
 
 
 def packed_arrays(record):
@@ -74,7 +75,8 @@ def packed_arrays(record):
 
 def test_no_worst_rows_where_none_are_asked_for():
     x, _, _ = planted(5, 40, 4, (0.3, 0.4))
-    for share in (0.0, 1.0):
-        for sums in asked_for(search(features=3), Rows(x, None, 40), 0, share)[1](20):
-            assert sums.worst.residuals.shape == (0, 4)
-            assert len(sums.residuals) == len(sums.row) == (20 if share else 0)
+    rows = Rows(x, None, 40)
+    assert all(isinstance(s.rows, Nothing) for s in asked_for(search(features=3), rows, 0, 0.0)[1](20))
+    for sums in asked_for(search(features=3), rows, 0, 1.0)[1](20):
+        assert sums.rows.worst.residuals.shape == (0, 4)
+        assert len(sums.rows.residuals) == len(sums.rows.row) == 20
