@@ -41,7 +41,7 @@ class Predictor:
     """What predicts new rows: q(A), the noise, and the prior log odds of the features.
 
     `mean` (feature, column), `basis` (group, feature, rank) and `spectrum` (group, rank) as in
-    model/observations/dictionary.py, where all groups may share one basis; `noise` and `group` (column),
+    model/observations/gaussian_params.py, where all groups may share one basis; `noise` and `group` (column),
     `log_odds` and `active` (feature). `unit` (column) is the variance of the columns, `extra` what cells
     of a row have of it as noise beside their own (rownoise.py).
     """

@@ -9,7 +9,7 @@ from ibpdist.base.errors import InputError, StorageError, UsageError
 from ibpdist.catalog import systems as catalog
 from ibpdist.evaluate.fitted import predictor_of, result_of, source_of, spec_of
 from ibpdist.evaluate.synthetic import synthetic
-from ibpdist.model.observations import dictionary
+from ibpdist.model.observations import gaussian_params
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.weights.unit import Unit
 from ibpdist.predict.kinds import kind_of
@@ -43,7 +43,7 @@ def test_the_predictor_has_the_dictionary_of_the_fit_with_its_variance(result):
     of, params = predictor_of(result), state_of(result)
     order = [list(params.ids).index(k) for k in result["params"].id.values]
     np.testing.assert_allclose(of.mean, params.observation.mean[order])
-    np.testing.assert_allclose(of.variances(), dictionary.variance(params.observation)[order], rtol=1e-9)
+    np.testing.assert_allclose(of.variances(), gaussian_params.variance(params.observation)[order], rtol=1e-9)
     np.testing.assert_allclose(np.sqrt(of.variances()), result["params"].mean_sd, rtol=1e-9)
     np.testing.assert_array_equal(of.noise, params.observation.noise)
     assert len(np.unique(of.group)) > 5

@@ -23,8 +23,8 @@ from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
-from ibpdist.model.observations.dictionary import GaussianParams
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_params import GaussianParams
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
 from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit

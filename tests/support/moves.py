@@ -13,7 +13,7 @@ from ibpdist.inference.ascent.params import ModelSums
 from ibpdist.inference.moves._base import Situation
 from ibpdist.inference.moves.relabel import blank
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.dictionary import GaussianSums
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from tests.support.model_cases import Case, algorithm, chunked, fit, survey
 
 

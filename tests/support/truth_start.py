@@ -27,7 +27,8 @@ from ibpdist.inference._base import Known
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import ModelParams, ModelSums
 from ibpdist.model.observations._base import RowState, RowSums, Survey
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, ScatteredParams
+from ibpdist.model.observations.gaussian_params import GaussianParams, ScatteredParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.runs.job import Job
 from ibpdist.runs.loop import in_memory
 

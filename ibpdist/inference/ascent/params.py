@@ -9,7 +9,8 @@ import numpy as np
 from ibpdist.base.structs import Array, dims, struct
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Params, RowSums, Sums
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 
 OFF = -1
 """The id of the feature that no row has."""

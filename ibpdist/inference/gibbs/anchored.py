@@ -58,8 +58,8 @@ from ibpdist.inference.starts.begin import Begin, Random
 from ibpdist.kernels.anchors import frozen, holders
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations._base import RowState, Survey
-from ibpdist.model.observations.dictionary import LOG_2PI
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_params import LOG_2PI
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.priors.buffet import Buffet
 from ibpdist.model.weights._base import WeightSums

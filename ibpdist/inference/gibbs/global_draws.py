@@ -23,8 +23,10 @@ from ibpdist.inference.ascent.params import (
 )
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, known
+from ibpdist.model.observations.dictionary import known
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 
 Float = NDArray[np.float64]
 

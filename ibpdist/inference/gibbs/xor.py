@@ -21,7 +21,8 @@ from scipy.special import betaln
 from ibpdist.base.structs import Array, dims, replace, struct
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.observations.tiles import tile_rows
 

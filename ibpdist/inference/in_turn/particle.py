@@ -34,7 +34,7 @@ from ibpdist.inference.in_turn.in_turn import EACH_STEP
 from ibpdist.inference.in_turn.sequential import Chain
 from ibpdist.kernels.particle import Tables, meet
 from ibpdist.model.observations._base import Survey
-from ibpdist.model.observations.dictionary import GaussianParams
+from ibpdist.model.observations.gaussian_params import GaussianParams
 from ibpdist.model.priors._base import Number
 
 Float = NDArray[np.float64]

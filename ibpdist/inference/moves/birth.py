@@ -23,7 +23,8 @@ from ibpdist.base.structs import replace
 from ibpdist.inference.ascent.params import OFF, GaussianModel, GaussianModelParams, ModelParams
 from ibpdist.inference.moves._base import Proposal, Residuals, Situation, pattern_cost
 from ibpdist.inference.starts.contrast import split
-from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, known
+from ibpdist.model.observations.dictionary import known
+from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams
 from ibpdist.model.priors._base import PriorSums
 
 Float = NDArray[np.float64]

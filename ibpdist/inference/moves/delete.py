@@ -22,7 +22,7 @@ from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import GaussianModel, GaussianModelParams, GaussianModelSums
 from ibpdist.inference.moves._base import LEAST_GAIN, Proposal, Situation, exact
 from ibpdist.inference.moves.relabel import Edit, Outcome, evaluate
-from ibpdist.model.observations import dictionary
+from ibpdist.model.observations import dictionary, gaussian_params
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.weights._base import WeightSums
@@ -88,9 +88,9 @@ def dictionary_gains(params: GaussianModelParams, sums: GaussianModelSums) -> Fl
     Sums are in the units of the parameters.
     """
     observed = params.observation
-    own = dictionary.variance(observed)
+    own = gaussian_params.variance(observed)
     joint = dictionary.solve(observed, dictionary.rotations(observed, sums.observation, Family.STRUCTURED))
-    squares = joint.mean**2 / dictionary.variance(joint)
+    squares = joint.mean**2 / gaussian_params.variance(joint)
     found: Float = -0.5 * (np.log(own / observed.scale[:, None]) + squares).sum(axis=1)
     return found
 

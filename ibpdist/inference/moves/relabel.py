@@ -25,7 +25,9 @@ from ibpdist.inference.ascent.params import (
     ModelSums,
 )
 from ibpdist.model.observations._base import RowSums
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, known
+from ibpdist.model.observations.dictionary import known
+from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 
 Float = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -13,7 +13,8 @@ from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate, align
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.rows import linear, worth
 
 GaussianFit = Coordinate[GaussianParams, GaussianSums]

@@ -23,7 +23,7 @@ from ibpdist.inference.moves import reorient
 from ibpdist.inference.moves._base import Situation
 from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.dictionary import GaussianSums
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.weights.unit import Unit
 
 Float = NDArray[np.float64]

@@ -18,9 +18,10 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
 from ibpdist.base.structs import Named, replace
 from ibpdist.data._base import Chunk
-from ibpdist.model.observations import dictionary, variances
+from ibpdist.model.observations import dictionary, gaussian_params, variances
 from ibpdist.model.observations._base import RowState, RowSums, Score, Survey
-from ibpdist.model.observations.dictionary import LOG_2PI, GaussianParams, GaussianSums, ScatteredParams
+from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams, ScatteredParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.noise_and_scale import NoiseAndScale
 from ibpdist.model.observations.patterns import column_groups, many, missing_rows, refined
 from ibpdist.model.observations.rotation import Family
@@ -284,7 +285,7 @@ class Gaussian(NoiseAndScale):
 
     def priors(self, params: GaussianParams) -> dict[str, float]:
         """The terms of the score that need no rows."""
-        second = dictionary.second_moment(params)
+        second = gaussian_params.second_moment(params)
         prior = params.noise.size * (np.log(params.scale) + LOG_2PI) + second / params.scale
         terms = {"dictionary": float(params.entropy - 0.5 * prior.sum())}
         if isinstance(self.noise, str):
@@ -308,7 +309,7 @@ class Gaussian(NoiseAndScale):
         shared = params.scale[0] if params.scale.size else np.nan
         return {
             "mean": (("feature", "column"), params.mean[order]),
-            "mean_sd": (("feature", "column"), np.sqrt(dictionary.variance(params))[order]),
+            "mean_sd": (("feature", "column"), np.sqrt(gaussian_params.variance(params))[order]),
             "noise": (("column",), params.noise)
             if self.noise == "column"
             else ((), params.noise[:1].reshape(())),

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.structs import replace
-from ibpdist.model.observations import dictionary, variances
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.model.observations import dictionary, gaussian_params, variances
+from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.rotation import Rotation
 from ibpdist.model.observations.settings import choice
 from ibpdist.model.observations.variances import PSEUDO, Evidence
@@ -92,7 +93,7 @@ class NoiseAndScale:
             return np.asarray(params.scale)
         columns = np.asarray(float(params.noise.size))
         prior = Evidence(columns, np.zeros(()), RELEVANT * float(params.unit))
-        return prior.mode(dictionary.second_moment(params))
+        return prior.mode(gaussian_params.second_moment(params))
 
     def scale_prior(self, params: GaussianParams) -> float:
         """Of a scale for each feature the density of its log, normalised: their number may change."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from ibpdist.data._base import Chunk
-from ibpdist.model.observations.dictionary import GaussianParams, ScatteredParams
+from ibpdist.model.observations.gaussian_params import GaussianParams, ScatteredParams
 from ibpdist.model.observations.patterns import runs_of
 from ibpdist.model.observations.scattered import quadratic
 from ibpdist.model.observations.tiles import globals_of

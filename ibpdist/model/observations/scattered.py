@@ -24,7 +24,8 @@ from ibpdist.base.rules import Rule, Rules
 from ibpdist.data._base import Chunk
 from ibpdist.kernels.cells import BLOCK, PAIR, leave, moments, sweep_cells
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.dictionary import ScatteredParams, ScatteredSums
+from ibpdist.model.observations.gaussian_params import ScatteredParams
+from ibpdist.model.observations.gaussian_sums import ScatteredSums
 from ibpdist.model.observations.tiles import RULES, Entries, Numbers, scratch, tile_rows
 from ibpdist.model.weights._base import Weights
 

@@ -22,7 +22,8 @@ from ibpdist.data._base import Chunk
 from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums, precision_gram
+from ibpdist.model.observations.gaussian_params import GaussianParams, precision_gram
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.patterns import Rows, Runs, runs_of
 from ibpdist.model.weights._base import Weights
 

@@ -14,7 +14,7 @@ from ibpdist.base.structs import arrays_of, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import ACTIVE, Coordinate, align, by_prevalence
 from ibpdist.inference.ascent.params import OFF, without_parents
-from ibpdist.model.observations import dictionary
+from ibpdist.model.observations import gaussian_params
 from ibpdist.model.observations._base import RowState
 from tests.support.compare import assert_close_record
 from tests.support.model_cases import (
@@ -120,7 +120,7 @@ def test_a_column_never_seen_stays_at_its_prior(weights, family):
     params, _, _, traces = fit(algorithm(case), chunked(x, observed), 5)
     seen = params.observation
     np.testing.assert_allclose(seen.mean[:, 2], 0, atol=1e-14)
-    np.testing.assert_allclose(dictionary.variance(seen)[:, 2], seen.scale, rtol=1e-12)
+    np.testing.assert_allclose(gaussian_params.variance(seen)[:, 2], seen.scale, rtol=1e-12)
     assert np.isfinite(objectives(traces)).all()
 
 
@@ -215,7 +215,7 @@ def test_update_on_empty_sums_is_the_prior(prior, family):
     made, info = alg.update(params, sums, Draws(1))
     trace = info.trace()
     np.testing.assert_allclose(made.observation.mean, 0, atol=1e-15)
-    np.testing.assert_allclose(dictionary.variance(made.observation), 1.4, rtol=1e-12)
+    np.testing.assert_allclose(gaussian_params.variance(made.observation), 1.4, rtol=1e-12)
     close(made.prior, alg.model.prior.init(3, 0))
     assert trace["objective"] == pytest.approx(0, abs=1e-10), "no data: the evidence is one"
 

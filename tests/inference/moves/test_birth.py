@@ -10,7 +10,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.inference.moves import birth
 from ibpdist.inference.moves._base import Residuals
 from ibpdist.inference.starts.rank import noise_edge
-from ibpdist.model.observations import dictionary
+from ibpdist.model.observations import gaussian_params
 from tests.support.model_cases import Case
 from tests.support.moves import run, settled
 from tests.support.planted_rows import masked, planted
@@ -189,12 +189,12 @@ def test_parameters_of_the_born_are_consistent(missing, noise):
     assert not made.flip[4:].any()
     np.testing.assert_allclose(made.on[4:], [80.0, 40.0])
     np.testing.assert_array_equal(now.mean, np.concatenate([was.mean, found.dictionary]))
-    variance = dictionary.variance(now)
-    np.testing.assert_allclose(variance[:4], dictionary.variance(was), rtol=1e-12)
+    variance = gaussian_params.variance(now)
+    np.testing.assert_allclose(variance[:4], gaussian_params.variance(was), rtol=1e-12)
     scale, cells = was.scale[0], was.cells
     for k, share in ((4, 0.2), (5, 0.1)):
         np.testing.assert_allclose(variance[k], 1 / (1 / scale + share * cells / was.noise), rtol=1e-10)
-    before, after = dictionary.precision_gram(was), dictionary.precision_gram(now)
+    before, after = gaussian_params.precision_gram(was), gaussian_params.precision_gram(now)
     np.testing.assert_allclose(after[:, :4, :4], before, rtol=1e-9)
     entropy = 0.5 * np.log(2 * np.pi * np.e * variance[4:]).sum()
     assert float(now.entropy - was.entropy) == pytest.approx(entropy, rel=1e-10)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from ibpdist.base.structs import replace
-from ibpdist.model.observations import dictionary
-from ibpdist.model.observations.dictionary import GaussianParams, GaussianSums
+from ibpdist.model.observations import dictionary, gaussian_params
+from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.rotation import Family
 from tests.support.model_cases import covariances
 
@@ -70,13 +71,15 @@ def test_moments(family):
     params, sums = made(1)
     found = solved(params, sums, family)
     sigma = covariances(found)
-    np.testing.assert_allclose(dictionary.variance(found), np.diagonal(sigma, axis1=1, axis2=2).T, **CLOSE)
+    np.testing.assert_allclose(
+        gaussian_params.variance(found), np.diagonal(sigma, axis1=1, axis2=2).T, **CLOSE
+    )
     second = (found.mean**2).sum(axis=1) + np.diagonal(sigma, axis1=1, axis2=2).sum(axis=0)
-    np.testing.assert_allclose(dictionary.second_moment(found), second, **CLOSE)
+    np.testing.assert_allclose(gaussian_params.second_moment(found), second, **CLOSE)
     gamma = np.zeros((2, FEATURES, FEATURES))
     for d, g in enumerate(GROUP):
         gamma[g] += (np.outer(found.mean[:, d], found.mean[:, d]) + sigma[d]) / found.noise[d]
-    np.testing.assert_allclose(dictionary.precision_gram(found), gamma, **CLOSE)
+    np.testing.assert_allclose(gaussian_params.precision_gram(found), gamma, **CLOSE)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -120,7 +123,9 @@ def test_one_noise_is_a_noise_for_each_column_that_happens_to_be_the_same(family
     assert len(np.unique(other.noise)) > 1
     one, each = solved(same, sums, family), solved(other, sums, family)
     np.testing.assert_allclose(one.mean, each.mean, rtol=1e-11)
-    np.testing.assert_allclose(dictionary.precision_gram(one), dictionary.precision_gram(each), rtol=1e-11)
+    np.testing.assert_allclose(
+        gaussian_params.precision_gram(one), gaussian_params.precision_gram(each), rtol=1e-11
+    )
 
 
 def test_structured_is_at_least_as_high():
@@ -130,7 +135,9 @@ def test_structured_is_at_least_as_high():
     for family in (Family.STRUCTURED, Family.FACTORISED):
         found = solved(params, sums, family)
         fit = -0.5 * (dictionary.residual(found, sums) / found.noise).sum()
-        value.append(float(found.entropy) + fit - 0.5 * (dictionary.second_moment(found) / found.scale).sum())
+        value.append(
+            float(found.entropy) + fit - 0.5 * (gaussian_params.second_moment(found) / found.scale).sum()
+        )
     assert value[0] > value[1] + 0.01
 
 
@@ -144,7 +151,7 @@ def test_solve_is_the_maximum(family):
         sigma = covariances(p)
         entropy = sum(0.5 * np.linalg.slogdet(s)[1] for s in sigma)
         fit = -0.5 * (dictionary.residual(p, sums) / p.noise).sum()
-        return entropy + fit - 0.5 * (dictionary.second_moment(p) / p.scale).sum()
+        return entropy + fit - 0.5 * (gaussian_params.second_moment(p) / p.scale).sum()
 
     rng = np.random.default_rng(5)
     for _ in range(20):
@@ -163,7 +170,7 @@ def test_no_data_is_the_prior():
         found = solved(params, none, family)
         assert (found.mean == 0).all()
         wide = np.broadcast_to(params.scale[:, None], (FEATURES, COLUMNS))
-        np.testing.assert_allclose(dictionary.variance(found), wide, rtol=1e-12)
+        np.testing.assert_allclose(gaussian_params.variance(found), wide, rtol=1e-12)
 
 
 def test_draws_have_the_moments():
@@ -183,9 +190,9 @@ def test_draws_have_the_moments():
 
 def test_a_draw_is_known_exactly():
     found = dictionary.draw(solved(*made(9)), np.random.default_rng(1))
-    assert (dictionary.variance(found) == 0).all()
+    assert (gaussian_params.variance(found) == 0).all()
     assert float(found.entropy) == 0
-    gamma = dictionary.precision_gram(found)
+    gamma = gaussian_params.precision_gram(found)
     exact = sum(
         np.outer(found.mean[:, d], found.mean[:, d]) / found.noise[d] for d in range(5) if GROUP[d] == 1
     )
@@ -199,7 +206,7 @@ def test_a_gram_matrix_that_rounding_made_indefinite():
     bad[0] = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1.0]]) - 1e-7 * np.eye(3)
     found = solved(params, replace(sums, gram=bad))
     assert np.isfinite(found.mean).all()
-    spread = dictionary.variance(found)
+    spread = gaussian_params.variance(found)
     assert (spread > 0).all()
     assert (spread <= params.scale[:, None] * (1 + 1e-12)).all()
     assert (dictionary.residual(found, replace(sums, gram=bad)) >= 0).all()
@@ -235,12 +242,12 @@ def test_a_known_dictionary_of_other_features(features):
     params = solved(*made(4))
     mean = np.random.default_rng(0).normal(size=(features, COLUMNS))
     found = dictionary.known(params, mean, np.full(features, 0.7))
-    assert (dictionary.variance(found) == 0).all()
-    np.testing.assert_allclose(dictionary.second_moment(found), (mean**2).sum(axis=1))
+    assert (gaussian_params.variance(found) == 0).all()
+    np.testing.assert_allclose(gaussian_params.second_moment(found), (mean**2).sum(axis=1))
     np.testing.assert_array_equal(found.noise, params.noise)
     assert found.basis.shape == (2, features, features)
     assert float(found.entropy) == 0
-    gamma = dictionary.precision_gram(found).sum(axis=0)
+    gamma = gaussian_params.precision_gram(found).sum(axis=0)
     np.testing.assert_allclose(gamma, (mean / params.noise) @ mean.T, **CLOSE)
     sums = replace(made(4)[1], gram=np.zeros((2, features, features)), cross=np.zeros((features, COLUMNS)))
     again = dictionary.draw(solved(found, sums), np.random.default_rng(1))

@@ -11,9 +11,9 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import combine, replace
 from ibpdist.data._base import Chunk
-from ibpdist.model.observations import dictionary, patterns
-from ibpdist.model.observations.dictionary import ScatteredParams
+from ibpdist.model.observations import dictionary, gaussian_params, patterns
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_params import ScatteredParams
 from ibpdist.model.observations.joint import Joint
 from ibpdist.model.observations.noise_and_scale import FLOOR, LOWEST, RELEVANT, WEAK
 from ibpdist.model.observations.rotation import Family
@@ -87,7 +87,7 @@ def test_start_of_the_parameters():
     assert found.mean.shape == (4, 6)
     assert (found.noise == unit).all()
     assert (found.scale == unit).all()
-    assert (dictionary.variance(found) == 0).all(), "known exactly"
+    assert (gaussian_params.variance(found) == 0).all(), "known exactly"
     np.testing.assert_array_equal(found.cells, np.full(6, 50))
     fixed = Gaussian(noise=0.25, scale=3.0).init(survey, 4, np.random.default_rng(1))
     assert (fixed.noise == 0.25).all()
@@ -165,7 +165,7 @@ def test_learned_variances_stand_still(family, missing):
     unit = float(params.unit)
     misfit, cells = dictionary.residual(params, sums).sum(), params.cells.sum()
     assert params.noise[0] == pytest.approx((misfit + PSEUDO * FLOOR * unit) / (cells + PSEUDO), rel=1e-6)
-    second, size = dictionary.second_moment(params).sum(), params.mean.size
+    second, size = gaussian_params.second_moment(params).sum(), params.mean.size
     assert params.scale[0] == pytest.approx((second + PSEUDO * unit) / (size + PSEUDO), rel=1e-6)
 
 
@@ -230,7 +230,7 @@ def test_a_scale_for_each_feature_stands_still(family, missing):
     for _ in range(2000):
         params = seen.update(params, sums, Rule.MEAN, RNG)
     at, columns = RELEVANT * float(params.unit), params.noise.size
-    second = dictionary.second_moment(params)
+    second = gaussian_params.second_moment(params)
     np.testing.assert_allclose(params.scale, (second + PSEUDO * at) / (columns + PSEUDO), rtol=1e-9)
     assert len(set(params.scale)) == 3
 
@@ -241,7 +241,7 @@ def test_surplus_features_shrink():
     x = rng.normal(size=(200, 1)) * rng.normal(size=12) + 0.3 * rng.normal(size=(200, 12))
     alg = algorithm(Case(noise="column", weights="normal", scale="feature"), 4)
     params = fit(alg, chunked(x), 300)[0].observation
-    size = np.sort(dictionary.second_moment(params))
+    size = np.sort(gaussian_params.second_moment(params))
     assert size[-1] > 50 * size[-2]
 
 
@@ -360,7 +360,7 @@ def test_results_follow_the_given_order():
     seen, params, _ = sums_of(Case(noise="column", missing="masked"))
     found = seen.describe(params, np.array([2, 0, 1]))
     np.testing.assert_array_equal(found["mean"][1], params.mean[[2, 0, 1]])
-    exact = np.sqrt(dictionary.variance(params))[[2, 0, 1]]
+    exact = np.sqrt(gaussian_params.variance(params))[[2, 0, 1]]
     np.testing.assert_allclose(found["mean_sd"][1], exact)
     np.testing.assert_array_equal(found["basis"][1], params.basis[:, [2, 0, 1]])
     assert found["noise"][0] == ("column",)

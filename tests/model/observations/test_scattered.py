@@ -6,8 +6,8 @@ import pytest
 import ibpdist as ibp
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
-from ibpdist.model.observations import dictionary, gaussian, patterns
-from ibpdist.model.observations.dictionary import GaussianParams, ScatteredParams
+from ibpdist.model.observations import dictionary, gaussian, gaussian_params, patterns
+from ibpdist.model.observations.gaussian_params import GaussianParams, ScatteredParams
 from tests.support.model_cases import (
     WEIGHTS,
     Case,
@@ -121,7 +121,7 @@ def test_spectra_of_hidden_columns_are_nothing():
     params = fit(algorithm(Case(missing="rows", noise=0.5, scale=1.5), 4), chunked(x, observed), 400)[0]
     seen = params.observation
     np.testing.assert_array_equal(seen.spectrum[2], 0.0)
-    np.testing.assert_allclose(dictionary.variance(seen)[:, 2], 1.5, rtol=1e-9)
+    np.testing.assert_allclose(gaussian_params.variance(seen)[:, 2], 1.5, rtol=1e-9)
     assert np.abs(seen.mean[:, 2]).max() < 0.1 * np.abs(seen.mean).max()
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
-from ibpdist.model.observations import dictionary, variances
+from ibpdist.model.observations import dictionary, gaussian_params, variances
 from ibpdist.model.observations.rotation import Family, Rotation
 from ibpdist.model.observations.variances import PSEUDO, Evidence, Levels
 from tests.support.model_cases import Case, algorithm, chunked, problem, random_params, random_state, sweep
@@ -37,7 +37,7 @@ def test_sums_of_squares(family):
     levels = Levels.of(made, one=False)
     misfit = params.squares - levels.explained(params.noise)
     np.testing.assert_allclose(misfit, dictionary.residual(solved, sums), **CLOSE)
-    second = (dictionary.second_moment(solved) / solved.scale).sum()
+    second = (gaussian_params.second_moment(solved) / solved.scale).sum()
     assert levels.second(params.noise) == pytest.approx(second, rel=1e-10)
 
 
@@ -104,7 +104,7 @@ def test_one_turn_by_hand(one):
     if one:
         misfit, cells = misfit.sum(), cells.sum()
     np.testing.assert_allclose(noise, (misfit + PSEUDO * 2e-3) / (cells + PSEUDO) * np.ones(4), **CLOSE)
-    scale = (dictionary.second_moment(solved).sum() + PSEUDO * 2.0) / (params.mean.size + PSEUDO)
+    scale = (gaussian_params.second_moment(solved).sum() + PSEUDO * 2.0) / (params.mean.size + PSEUDO)
     assert ratio * params.scale[0] == pytest.approx(scale, rel=1e-10)
 
 
