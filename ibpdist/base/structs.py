@@ -62,6 +62,11 @@ def parts(reduce: Joining = "each") -> Any:
     return dataclasses.field(metadata={"parts": reduce})
 
 
+def record(*, default: Any, kw_only: bool) -> Any:
+    """Declare a field that is a record, and the one that it is where it is not given or was not stored."""
+    return dataclasses.field(default=default, kw_only=kw_only)
+
+
 class UnreadableRecord(ValueError):
     """A stored record that this version cannot make; the text says why."""
 
@@ -89,7 +94,7 @@ def dims(
 def struct(tag: type[T], /) -> type[T]: ...
 @overload
 def struct(tag: str, /, *, since: int) -> Callable[[type[T]], type[T]]: ...
-@dataclass_transform(frozen_default=True, field_specifiers=(dims, parts))
+@dataclass_transform(frozen_default=True, field_specifiers=(dims, parts, record))
 def struct(tag: Any, /, *, since: int = 0) -> Any:
     """Make a frozen record; fields are arrays declared with `dims`, or other records.
 
@@ -226,7 +231,8 @@ def unpack(outline: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
         warnings.warn(f"ignoring {unknown} of {tag}, which this version does not know", stacklevel=2)
     held = fields.keys() & known.keys()
     sizes = {dim: size for name in held for dim, size in _sizes(known[name], fields[name])}
-    missing = {name: _default(tag, f, sizes) for name, f in known.items() if name not in fields}
+    lacking = [f for f in known.values() if f.name not in fields and f.default is dataclasses.MISSING]
+    missing = {f.name: _default(tag, f, sizes) for f in lacking}
     return kind(**{name: value for name, value in fields.items() if name in known}, **missing)
 
 
@@ -274,3 +280,11 @@ def _check(self: Any) -> None:
             known, first = sizes.setdefault(dim.rstrip("_"), (size, name))
             if known != size:
                 raise ValueError(f"{kind}.{name}: {dim} is {size}, but {known} in {first}")
+
+
+@struct("nothing", since=1)
+class Nothing:
+    """Stands where there is no record."""
+
+
+NOTHING = Nothing()

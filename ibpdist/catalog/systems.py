@@ -121,6 +121,8 @@ def build(
     prior = _make(row.prior_type, wanted)
     weights = _make(row.weights_type, wanted)
     observation = _make(row.observation_type, wanted)
+    if row.sampler and observation.intercept:
+        raise UsageError(f"intercept: {system} has none, as samplers do not draw one; center the columns")
     model, method = Model(prior, weights, observation, row.rules), METHODS[row.method]
     unknown = [name for name in wanted if name not in method.settings]
     if unknown:

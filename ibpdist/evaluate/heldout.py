@@ -78,6 +78,8 @@ class Scorer:
 
     def _some(self, x: NDArray[Any], visible: Mask, hidden: Mask, start: int) -> tuple[Sampled, Sampled]:
         rows = x.astype(float)
+        if self.of.intercept is not None:
+            rows -= self.of.intercept.mean
         parts = [
             self.estimate(replace(self.of, extra=level), rows, visible, hidden, self.plan, start)
             for level in self.row_noise.levels

@@ -12,7 +12,6 @@ from typing import Any, Protocol, Self, TypeVar
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Named as Named
-from ibpdist.base.structs import struct
 from ibpdist.data._base import Chunk
 from ibpdist.model.model import AnyModel
 
@@ -23,14 +22,6 @@ Known = Sequence[tuple[Any, Any]]
 """Questions asked before a fit, each with its answer."""
 Trace = Mapping[str, float]
 """Numbers of one step by name, as they are stored and shown."""
-
-
-@struct("nothing", since=1)
-class Nothing:
-    """Stands where there is no record."""
-
-
-NOTHING = Nothing()
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import numpy as np
 
 from ibpdist.base.errors import IbpError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Array, dims, parts, replace, struct
+from ibpdist.base.structs import NOTHING, Array, Nothing, dims, parts, replace, struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import NOTHING, AnyParallel, Info, Known, Nothing, Trace
+from ibpdist.inference._base import AnyParallel, Info, Known, Trace
 from ibpdist.inference.stopping import AnySnapshot, Snapshot, Stop, StopCode, StopRule
 
 SHOWN = ("objective", "bound", "active")

@@ -67,8 +67,9 @@ class Law:
 
     @classmethod
     def of(cls, predictor: Predictor) -> Law:
-        """psi_d = noise_d + sum_k E y_k^2 Sigma_d,kk."""
-        psi = predictor.cell_noise + predictor.second_moments() @ predictor.variances()
+        """psi_d = noise_d + sum_k E y_k^2 Sigma_d,kk, and the variance of the intercept."""
+        psi = predictor.cell_noise + predictor.intercept_variance()
+        psi = psi + predictor.second_moments() @ predictor.variances()
         return cls(predictor.mean, psi, np.clip(predictor.log_odds, -CERTAIN, CERTAIN))
 
     def gram(self, seen: Mask) -> Matrix:

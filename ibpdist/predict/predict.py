@@ -43,7 +43,8 @@ class Predictor:
     `mean` (feature, column), `basis` (group, feature, rank) and `spectrum` (group, rank) as in
     model/observations/gaussian_params.py, where all groups may share one basis; `noise` and `group` (column),
     `log_odds` and `active` (feature). `unit` (column) is the variance of the columns, `extra` what cells
-    of a row have of it as noise beside their own (rownoise.py).
+    of a row have of it as noise beside their own (rownoise.py). Rows are taken from the mean of the
+    `intercept` before they are scored.
     """
 
     mean: Matrix
@@ -56,6 +57,7 @@ class Predictor:
     weights: Weights = field(default_factory=Unit)
     unit: Vector | None = None
     extra: float = 0.0
+    intercept: InterceptMoments | None = None
 
     @property
     def features(self) -> int:
@@ -72,7 +74,7 @@ class Predictor:
     @property
     def certain(self) -> bool:
         """Whether q(A) has no variance, as in a draw."""
-        return not self.basis.any()
+        return not self.basis.any() and (self.intercept is None or not self.intercept.error.any())
 
     def _variance_of_columns(self) -> Vector:
         """(column) as the model has it: E x^2 with weights, Var x without."""
@@ -91,13 +93,15 @@ class Predictor:
             self,
             mean=self.mean[keep],
             basis=self.basis[:, keep],
+            intercept=None if self.intercept is None else self.intercept.select(keep),
             log_odds=self.log_odds[keep],
             active=self.active[keep],
         )
 
     def plug_in(self) -> Predictor:
         """The predictor that takes the mean of A for A."""
-        return replace(self, basis=np.zeros_like(self.basis))
+        known = None if self.intercept is None else self.intercept.plug_in()
+        return replace(self, basis=np.zeros_like(self.basis), intercept=known)
 
     def log_prior(self, z: Matrix) -> Vector:
         """(pattern,) log p(z) of patterns (pattern, feature)."""
@@ -110,17 +114,54 @@ class Predictor:
         return shrink(self.spectrum[self.group].T, self.noise)
 
     def variance(self, y: Matrix) -> Matrix:
-        """(pattern, column) y Sigma_d y' for y (pattern, feature)."""
-        spread, made = self.spread(), np.zeros((len(y), len(self.noise)))
-        turn = self.group if len(self.basis) > 1 else np.zeros_like(self.group)
-        for g in np.unique(turn):
-            here = turn == g
-            made[:, here] = variance_along(y @ self.basis[g], spread[:, here])
-        return made
+        """(pattern, column) variance of the mean of a row with y (pattern, feature).
+
+        It is y Sigma_d y', with y taken from the centre of the intercept, plus the variance of that given A.
+        """
+        if self.intercept is None:
+            return self._along(y, None)
+        return self._along(y, self.intercept.centre) + self.intercept.error
 
     def variances(self) -> Matrix:
         """(feature, column) variances of the entries of A."""
-        return self.variance(np.eye(self.features))
+        return self._along(np.eye(self.features), None)
+
+    def intercept_variance(self) -> Vector | float:
+        """(column) variance of the intercept."""
+        return 0.0 if self.intercept is None else self.variance(np.zeros((1, self.features)))[0]
+
+    def _along(self, y: Matrix, centre: Matrix | None) -> Matrix:
+        """(pattern, column) y Sigma_d y', of y less the `centre` (group, feature) of the group of d."""
+        spread, made = self.spread(), np.zeros((len(y), len(self.noise)))
+        turn = self.group if len(self.basis) > 1 else np.zeros_like(self.group)
+        for g in np.unique(turn):
+            here, away = turn == g, y if centre is None else y - centre[g]
+            made[:, here] = variance_along(away @ self.basis[g], spread[:, here])
+        return made
+
+
+@dataclass(frozen=True)
+class InterceptMoments:
+    """`mean` (column), the variance given A `error` (column), and what it owes to A: b = mean + `centre`
+    (group, feature) (E A - A)."""
+
+    mean: Vector
+    error: Vector
+    centre: Matrix
+
+    @classmethod
+    def of(cls, params: Mapping[str, Any], groups: int, features: int) -> InterceptMoments | None:
+        if "intercept" not in params:
+            return None
+        mean = np.asarray(params["intercept"], dtype=float)
+        centre = np.asarray(params.get("centre", np.zeros((groups, features))), dtype=float)
+        return cls(mean, np.asarray(params.get("intercept_error", np.zeros(len(mean))), dtype=float), centre)
+
+    def select(self, keep: NDArray[np.intp]) -> InterceptMoments:
+        return replace(self, centre=self.centre[:, keep])
+
+    def plug_in(self) -> InterceptMoments:
+        return replace(self, error=np.zeros_like(self.error))
 
 
 def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
@@ -141,7 +182,8 @@ def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
         # Columns that hardly vary in the rows of the fit may vary in others.
         unit = np.maximum(unit, np.median(unit))
     odds, found = _odds(params, features), systems.weights_of(weights)
-    return Predictor(mean, basis, spectrum, noise, group, odds, active, found, unit)
+    intercept = InterceptMoments.of(params, len(basis), features)
+    return Predictor(mean, basis, spectrum, noise, group, odds, active, found, unit, intercept=intercept)
 
 
 class Density(Protocol):
@@ -190,6 +232,7 @@ class NormalDensity:
     def __init__(self, of: Predictor) -> None:
         self.of = of
         self._variances = of.variances()
+        self._noise = of.cell_noise + of.intercept_variance()
 
     def grid(self, x: Matrix, cells: Matrix, z: Matrix) -> Matrix:
         made = np.empty((len(x), len(z)))
@@ -199,7 +242,7 @@ class NormalDensity:
 
     def _one(self, x: Matrix, cells: Matrix, pattern: Vector) -> Vector:
         on = pattern > 0
-        psi, dictionary = self.of.cell_noise + pattern @ self._variances, self.of.mean[on]
+        psi, dictionary = self._noise + pattern @ self._variances, self.of.mean[on]
         k = len(dictionary)
         pairs = (dictionary[:, None] * dictionary[None]).reshape(k * k, len(psi))
         inner = np.eye(k) + ((cells / psi) @ pairs.T).reshape(len(cells), k, k)
@@ -214,7 +257,7 @@ class NormalDensity:
     def each(self, x: Matrix, cells: Matrix, z: Matrix) -> Vector:
         width = int(z.sum(1).max(initial=0))
         order = np.argsort(-z, axis=1, kind="stable")[:, :width]
-        psi = self.of.cell_noise + z @ self._variances
+        psi = self._noise + z @ self._variances
         dictionary = self.of.mean[order] * np.take_along_axis(z, order, 1)[:, :, None]
         scaled = dictionary * (cells / psi)[:, None, :]
         inner = np.eye(width) + scaled @ dictionary.transpose(0, 2, 1)

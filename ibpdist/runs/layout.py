@@ -25,8 +25,8 @@ FORMAT = 2
 INTERNALS, TERMS = "internals", "terms"
 FOLDED = frozenset({"trace", "diagnostics"})
 """Groups of variables with the same dims."""
-HIDDEN = ("basis", "spectrum", "group")
-"""Described parameters that belong to the internals: the covariance of the dictionary."""
+HIDDEN = ("basis", "spectrum", "group", "centre", "intercept_error")
+"""Described parameters that belong to the internals: the covariance of the dictionary and the intercept."""
 _OLD_STATE = "state"
 
 

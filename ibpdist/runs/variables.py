@@ -79,6 +79,10 @@ PARAMS = Group(
         Variable("noise", "(column)", "variance of the noise", SQUARED),
         Variable("scale", "(feature)", "variance of the entries of the dictionary", SQUARED),
         Variable("spread", "column", "variance of the column in the data", SQUARED),
+        Variable(
+            "intercept", "column", "value that every row has beside its features, with `intercept`", DATA
+        ),
+        Variable("intercept_sd", "column", "standard deviation of the intercept, with `intercept`", DATA),
         Variable("mass", "", "expected number of features of a row"),
     ),
     "arrays",
@@ -249,6 +253,8 @@ INTERNALS = Group(
         Variable("basis", "group|basis feature component", "directions of the covariance of the dictionary"),
         Variable("spectrum", "group component", "variances along these directions"),
         Variable("group", "column", "group of columns with the same covariance"),
+        Variable("centre", "group feature", "what the intercept owes to the dictionary"),
+        Variable("intercept_error", "column", "variance of the intercept given the dictionary"),
     ),
 )
 GROUPS: Mapping[str, Group] = {

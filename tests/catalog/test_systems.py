@@ -91,8 +91,16 @@ def test_settings_go_to_their_axis():
 
 def test_settings_by_system():
     search = ["start", "moves", "anneal"]
-    assert settings_of("lg-vi-finite") == ["mass", "noise", "scale", "family", "missing", *search]
-    assert settings_of("fa-vi-dense") == ["noise", "scale", "family", "missing", *search]
+    assert settings_of("lg-vi-finite") == [
+        "mass",
+        "noise",
+        "scale",
+        "family",
+        "missing",
+        "intercept",
+        *search,
+    ]
+    assert settings_of("fa-vi-dense") == ["noise", "scale", "family", "missing", "intercept", *search]
     assert settings_of("fa-vi-infinite") == [
         "mass",
         "bound",
@@ -100,6 +108,7 @@ def test_settings_by_system():
         "scale",
         "family",
         "missing",
+        "intercept",
         *search,
     ]
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from ibpdist.base.errors import UsageError
+from ibpdist.base.structs import Nothing
 from ibpdist.catalog import systems as catalog
 from ibpdist.engine.members import MemberEngine
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
-from ibpdist.inference._base import Nothing
 from ibpdist.inference.batch import AllEnded, Batch, Member, terms_of
 from ibpdist.inference.stopping import Converged, StepLimit, StopCode, until
 from ibpdist.runs.rows import in_memory

@@ -1,4 +1,4 @@
-"""Reference: exact log evidence of tiny problems, by enumeration over Z (linear-gaussian.md 13).
+"""Reference: exact log evidence of tiny problems, by enumeration over Z (linear-gaussian.md 14).
 
     log p(x) = log sum_Z p(Z) p(x | Z),   p(x | Z) = prod_d N(x_od; 0, psi_d I + Y_o diag(s) Y_o')
 

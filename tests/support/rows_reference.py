@@ -15,7 +15,7 @@ NEW = -1
 
 
 def log_marginal(x, z, noise, scale):
-    """log p(X | Z), the dictionary integrated out (linear-gaussian.md 13); z (row, feature)."""
+    """log p(X | Z), the dictionary integrated out (linear-gaussian.md 14); z (row, feature)."""
     rows, columns = x.shape
     features = z.shape[1]
     ridge = z.T @ z + noise / scale * np.eye(features)

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from ibpdist.base.randomness import Draws
-from ibpdist.inference._base import Info, Nothing
+from ibpdist.base.structs import Nothing
+from ibpdist.inference._base import Info
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.inference.ascent.search_progress import (
     Decision,

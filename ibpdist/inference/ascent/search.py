@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Named, combine, replace, top
+from ibpdist.base.structs import NOTHING, Named, Nothing, combine, replace, top
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import NOTHING, Info, Known, Nothing, RowInference
+from ibpdist.inference._base import Info, Known, RowInference
 from ibpdist.inference.ascent.move_schedule import MoveSchedule, Step, worst_rows
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.inference.ascent.search_progress import (
@@ -33,6 +33,7 @@ from ibpdist.inference.ascent.search_progress import (
 )
 from ibpdist.inference.moves.renew import GaussianFit, renewed
 from ibpdist.model.observations._base import RowState, Survey
+from ibpdist.model.observations.gaussian_params import intercept_mean
 from ibpdist.model.observations.tiles import tile_rows
 
 
@@ -148,5 +149,8 @@ class Search:
     def _left(self, chunk: Chunk, state: RowState, params: SearchParams, taken: NDArray[np.intp]) -> Any:
         """Some rows less what the features explain, zero where a cell is missing."""
         y = self.fit.model.weights.combine(state.z[:, taken], state.w[:, taken])
-        left = chunk.x[taken] - (y.T @ params.now.observation.mean).astype(chunk.x.dtype)
+        observed = params.now.observation
+        left = chunk.x[taken] - (y.T @ observed.mean).astype(chunk.x.dtype)
+        if not isinstance(observed.intercept, Nothing):
+            left -= intercept_mean(observed).astype(chunk.x.dtype)
         return left if chunk.observed is None else np.where(chunk.observed[taken], left, 0)

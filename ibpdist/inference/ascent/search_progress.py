@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ibpdist.base.structs import Array, dims, replace, struct
-from ibpdist.inference._base import Info, Nothing
+from ibpdist.base.structs import Array, Nothing, dims, replace, struct
+from ibpdist.inference._base import Info
 from ibpdist.inference.ascent.params import GaussianModelParams, GaussianModelSums
 from ibpdist.model.observations._base import RowState
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Array, Named, dims, replace, struct
+from ibpdist.base.structs import NOTHING, Array, Named, Nothing, dims, replace, struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import NOTHING, AnyParallel, Info, Known, Nothing, RowInference
+from ibpdist.inference._base import AnyParallel, Info, Known, RowInference
 from ibpdist.inference.ascent.coordinate import by_prevalence
 from ibpdist.model.observations._base import RowState, Survey
 

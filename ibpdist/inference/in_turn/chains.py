@@ -14,9 +14,9 @@ import numpy as np
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Array, dims, parts, struct
+from ibpdist.base.structs import NOTHING, Array, dims, parts, struct
 from ibpdist.data._base import Chunk
-from ibpdist.inference._base import NOTHING, Info, Known, Trace
+from ibpdist.inference._base import Info, Known, Trace
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.batch import Member, Members, running, summary
 from ibpdist.inference.in_turn.sequential import Chain, Sequential

@@ -1,7 +1,8 @@
 """The principal start: all features, as the leading directions of the data turned to be simple.
 
-For features with weights (starts-and-moves.md 8). The second moments of the data about zero are asked for,
-or, when rows are wide, their products with a few columns: random ones, then twice the range of the products.
+For features with weights (starts-and-moves.md 8). The second moments of the data are asked for, about zero
+or, where there is an intercept, about the mean; when rows are wide, their products with a few columns:
+random ones, then twice the range of the products.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class Principal:
         if len(known) == (1 if narrow else LOOKS):
             return None
         probe = np.zeros((columns, 0)) if narrow else self._probe(columns, width, known, draws)
-        return CovarianceQuestion(np.zeros(columns), 1 / projected(model).units(survey), probe)
+        observation = projected(model)
+        return CovarianceQuestion(observation.origin(survey), 1 / observation.units(survey), probe)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return answer(chunk, question, draws)
@@ -54,7 +56,8 @@ class Principal:
         count = most(int(survey.rows), survey.cells.size, features)
         probe = question.probe if question.probe.size else np.eye(survey.cells.size)
         values, axes = leading(answered.product / rows, probe, count)
-        found = loadings(values, axes, survey.squares / rows * question.unit**2)
+        squares = survey.squares - survey.cells * question.centre**2
+        found = loadings(values, axes, squares / rows * question.unit**2)
         observed = projected(model).initial(
             model.observation.init(survey, count, rng),
             found.mean / question.unit,

@@ -73,6 +73,10 @@ class Projected(Protocol[Params]):
         """The observation of data in which all columns have the same noise."""
         ...
 
+    def origin(self, survey: Survey) -> Float:
+        """(column) where rows without features are taken to be when a fit begins."""
+        ...
+
     def units(self, survey: Survey) -> Float:
         """(column) units in which all columns count alike."""
         ...

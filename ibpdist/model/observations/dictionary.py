@@ -25,11 +25,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.base.structs import replace
+from ibpdist.base.structs import NOTHING, Nothing, replace
 from ibpdist.model.observations.gaussian_params import (
     GaussianParams,
+    intercept_mean,
 )
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.observations.intercept import Intercept
 from ibpdist.model.observations.rotation import Columns, Family, Rotation
 
 Float = NDArray[np.float64]
@@ -70,12 +72,21 @@ def known(params: GaussianParams, mean: Float, scale: Float) -> GaussianParams:
         entropy=np.zeros(()),
         scale=scale,
         stretch=np.ones(features),
+        intercept=_known_intercept(params, features),
     )
+
+
+def _known_intercept(params: GaussianParams, features: int) -> Intercept | Nothing:
+    """The mean of the intercept, whatever features there are."""
+    if isinstance(params.intercept, Nothing):
+        return NOTHING
+    centre, error = np.zeros((len(params.basis), features)), np.zeros(params.noise.size)
+    return replace(params.intercept, origin=intercept_mean(params), centre=centre, error=error)
 
 
 def residual(params: GaussianParams, sums: GaussianSums) -> Float:
     """(column) E |x_d - Y A_d|^2 over the cells that count, from the sums alone (linear-gaussian.md 7)."""
-    made = np.array(sums.squares(params), dtype=np.float64)
+    made, sums = np.array(sums.squares(params), dtype=np.float64), sums.about_means(params)
     for g, group in enumerate(params.groups()):
         a = params.mean[:, group.columns]
         slope = sums.gram[g] @ a
@@ -88,9 +99,9 @@ def residual(params: GaussianParams, sums: GaussianSums) -> Float:
 
 def misfit(params: GaussianParams, sums: GaussianSums) -> float:
     """sum_d E |x_d - Y A_d|^2 / noise_d, as `residual` has it, without a table of residuals."""
-    weight = 1 / params.noise
+    weight, squares, sums = 1 / params.noise, sums.squares(params), sums.about_means(params)
     pulled = np.einsum("kd,kd->d", params.mean, sums.cross) @ weight
-    found = sums.squares(params) @ weight - 2 * pulled
+    found = squares @ weight - 2 * pulled
     return max(float(found + sums.spread(params)), 0.0)
 
 

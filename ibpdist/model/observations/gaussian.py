@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
-from ibpdist.base.structs import Named, replace
+from ibpdist.base.structs import NOTHING, Named, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary, gaussian_params, variances
 from ibpdist.model.observations._base import RowState, RowSums, Score, Survey
 from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams, ScatteredParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.observations.intercept import Intercept, regrouped
+from ibpdist.model.observations.intercept import initial as initial_intercept
 from ibpdist.model.observations.noise_and_scale import NoiseAndScale
 from ibpdist.model.observations.patterns import column_groups, many, missing_rows, refined
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.observations.scattered import ScatteredPass, filled
-from ibpdist.model.observations.settings import choice, route
+from ibpdist.model.observations.settings import choice, flag, route
 from ibpdist.model.observations.spread import LEAST, column_variances, typical_variance
 from ibpdist.model.observations.tiles import Pass, globals_of
 from ibpdist.model.weights._base import Weights
@@ -45,15 +47,17 @@ class Gaussian(NoiseAndScale):
     """Settings: `noise` one, column or a fixed variance; `scale` one or feature (learned) or fixed;
     `family` of q(A). Missing cells are exact by either route: `missing` groups has a Gram matrix for each
     group of columns that are missing together, rows has one for each row; auto and exact take the
-    cheaper of them."""
+    cheaper of them. With `intercept` every row has a value of each column beside its features."""
 
     family: Family = Family.STRUCTURED
     missing: Literal["auto", "exact", "groups", "rows"] = "auto"
+    intercept: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("family", self.family, tuple(Family), number=False)
         route(self.missing)
+        flag("intercept", self.intercept)
         object.__setattr__(self, "family", Family(self.family))
 
     name: ClassVar[str] = "gaussian"
@@ -113,7 +117,9 @@ class Gaussian(NoiseAndScale):
             scale = np.full_like(scale, scale.mean())
         kind, facts = self._facts(survey, params.scale.size)
         facts |= {"noise": noise, "scale": scale, "stretch": np.ones(params.scale.size), "mean": params.mean}
-        if kind is type(params) and np.array_equal(params.group, facts["group"]):
+        alike = kind is type(params) and np.array_equal(params.group, facts["group"])
+        facts["intercept"] = _adopted_intercept(params, facts["intercept"], alike)
+        if alike:
             return replace(params, **{n: v for n, v in facts.items() if n not in COVARIANCE})
         return kind(**facts, entropy=np.zeros(()))
 
@@ -124,11 +130,25 @@ class Gaussian(NoiseAndScale):
             return
         most = max(EXACT_BYTES, 2 * params.basis.nbytes) // max(params.basis[0].nbytes, 1)
         for part, group, old in refined(chunk, params.group, most):
-            yield part, replace(params, group=group, basis=params.basis[old], spectrum=params.spectrum[old])
+            yield (
+                part,
+                replace(
+                    params,
+                    group=group,
+                    basis=params.basis[old],
+                    spectrum=params.spectrum[old],
+                    intercept=regrouped(params.intercept, old),
+                ),
+            )
 
     def isotropic(self) -> Gaussian:
-        """The same with one noise for all columns, as there is in units of the noise."""
-        return dataclasses.replace(self, noise="one") if isinstance(self.noise, str) else self
+        """The same with one noise for all columns, as there is in units of the noise, and no intercept."""
+        plain = dataclasses.replace(self, intercept=False)
+        return dataclasses.replace(plain, noise="one") if isinstance(self.noise, str) else plain
+
+    def origin(self, survey: Survey) -> Float:
+        """(column) where rows without features are taken to be when a fit begins."""
+        return survey.total / np.maximum(survey.cells, 1.0) if self.intercept else np.zeros(survey.cells.size)
 
     def lifted(
         self,
@@ -190,7 +210,7 @@ class Gaussian(NoiseAndScale):
         squares; and a covariance of zero."""
         group, by_rows = self._groups(survey, features)
         groups, none = int(group.max()) + 1, np.zeros((features, features))
-        facts = {
+        facts: dict[str, Any] = {
             "basis": np.zeros((groups, features, features)),
             "spectrum": np.zeros((group.size if by_rows else groups, features)),
             "group": group,
@@ -198,7 +218,15 @@ class Gaussian(NoiseAndScale):
             "squares": survey.squares,
             "unit": np.asarray(typical_variance(survey)),
             "spread": column_variances(survey),
+            "intercept": NOTHING,
         }
+        if self.intercept and by_rows:
+            raise UsageError(
+                "intercept: not yet where cells are missing in no pattern; set missing=groups, or center the "
+                "columns"
+            )
+        if self.intercept:
+            facts["intercept"] = initial_intercept(survey.total, survey.cells, groups, features)
         return (ScatteredParams, facts | {"ahead": none}) if by_rows else (GaussianParams, facts)
 
     def rescaled(
@@ -268,7 +296,7 @@ class Gaussian(NoiseAndScale):
         noise, ratio = self.fitted_variances(params, sums, rotated)
         params = replace(params, noise=noise, scale=params.scale * ratio)
         solved = dictionary.solve(params, [r.rescaled(ratio) for r in rotated])
-        return replace(solved, scale=self.relevances(solved))
+        return replace(solved, scale=self.relevances(solved), intercept=sums.intercept(solved))
 
     def magnitude(self, params: GaussianParams) -> float:
         """Sum of squares in units of the noise: what cancels in the likelihood (linear-gaussian.md 11)."""
@@ -280,6 +308,8 @@ class Gaussian(NoiseAndScale):
         For draws with cells missing in no pattern the likelihood is that of all cells, hidden ones as drawn.
         """
         constant = sums.cells(params) @ (LOG_2PI + np.log(params.noise))
+        if self.intercept:
+            constant += np.log(np.maximum(sums.counted(params), 1.0)).sum()
         likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
         return Score({"likelihood": float(likelihood), **self.priors(params)}, self.magnitude(params))
 
@@ -317,7 +347,19 @@ class Gaussian(NoiseAndScale):
             if self.scale == "feature"
             else ((), np.asarray(shared)),
             "spread": (("column",), params.spread),
+            **self._described_intercept(params, order),
             **params.describe(order),
+        }
+
+    def _described_intercept(self, params: GaussianParams, order: NDArray[np.intp]) -> Named:
+        if isinstance(params.intercept, Nothing):
+            return {}
+        sd = np.sqrt(gaussian_params.intercept_variance(params))
+        return {
+            "intercept": (("column",), gaussian_params.intercept_mean(params)),
+            "intercept_sd": (("column",), sd),
+            "intercept_error": (("column",), params.intercept.error * params.noise),
+            "centre": (("group", "feature"), params.intercept.centre[:, order]),
         }
 
     def _groups(self, survey: Survey, features: int) -> tuple[NDArray[np.intp], bool]:
@@ -326,3 +368,14 @@ class Gaussian(NoiseAndScale):
         wanted = self.missing == "rows" or (self.missing != "groups" and many(group, features))
         by_rows = self.by_rows and wanted and bool(group.any())
         return (np.zeros_like(group), True) if by_rows else (group, False)
+
+
+def _adopted_intercept(
+    params: GaussianParams, blank: Intercept | Nothing, alike: bool
+) -> Intercept | Nothing:
+    """The intercept of a fit that begins with these parameters: where they say it is."""
+    if isinstance(blank, Nothing):
+        return NOTHING
+    if alike and not isinstance(params.intercept, Nothing):
+        return replace(params.intercept, total=blank.total)
+    return replace(blank, origin=gaussian_params.intercept_mean(params))

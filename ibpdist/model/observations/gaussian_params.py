@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.base.structs import Array, Named, dims, struct
+from ibpdist.base.structs import NOTHING, Array, Named, Nothing, dims, record, replace, struct
 from ibpdist.model.observations.covariance import shrink, variance_along
+from ibpdist.model.observations.intercept import Intercept
 from ibpdist.model.observations.rotation import Columns, Rotation
 
 Float = NDArray[np.float64]
@@ -41,6 +43,7 @@ class GaussianParams:
     unit: Array = dims()
     spread: Array = dims("column")
     stretch: Array = dims("feature")
+    intercept: Intercept | Nothing = record(default=NOTHING, kw_only=True)
 
     def groups(self) -> list[Group]:
         """The columns that share a Gram matrix."""
@@ -90,9 +93,12 @@ class GaussianParams:
             "spectrum": np.zeros((groups, features)),
         }
 
-    def longer(self, lengths: Float) -> dict[str, Float]:
+    def longer(self, lengths: Float) -> dict[str, Any]:
         """The fields that change when features are longer by `lengths` (feature)."""
-        return {"basis": self.basis * lengths[:, None]}
+        made: dict[str, Any] = {"basis": self.basis * lengths[:, None]}
+        if not isinstance(self.intercept, Nothing):
+            made["intercept"] = replace(self.intercept, centre=self.intercept.centre / lengths)
+        return made
 
 
 @struct("scattered-params", since=1)
@@ -137,8 +143,28 @@ class ScatteredParams(GaussianParams):
         none = np.zeros((features, features))
         return {"basis": none[None], "spectrum": np.zeros((self.noise.size, features)), "ahead": none}
 
-    def longer(self, lengths: Float) -> dict[str, Float]:
+    def longer(self, lengths: Float) -> dict[str, Any]:
         return {**super().longer(lengths), "ahead": self.ahead * lengths[:, None]}
+
+
+def intercept_mean(params: GaussianParams) -> Float:
+    """(column) the mean of the intercept; zero where there is none."""
+    if isinstance(params.intercept, Nothing):
+        return np.zeros(params.noise.size)
+    made = np.array(params.intercept.origin, dtype=np.float64)
+    for g, columns in enumerate(columns_of(params)):
+        made[columns] -= params.intercept.centre[g] @ params.mean[:, columns]
+    return made
+
+
+def intercept_variance(params: GaussianParams) -> Float:
+    """(column) the variance of the intercept."""
+    if isinstance(params.intercept, Nothing):
+        return np.zeros(params.noise.size)
+    made = params.intercept.error * params.noise
+    for g, group in enumerate(params.groups()):
+        made[group.columns] += ((params.intercept.centre[g] @ group.basis) ** 2 @ group.shrink)[group.level]
+    return made
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.base.structs import Array, dims, replace, struct
+from ibpdist.base.structs import NOTHING, Array, Nothing, dims, record, replace, struct
 from ibpdist.model.observations.gaussian_params import GaussianParams, Group, columns_of, precision_gram
+from ibpdist.model.observations.intercept import Intercept, RowTotals
 from ibpdist.model.observations.rotation import Family, Rotation, Scattered
 
 Float = NDArray[np.float64]
@@ -22,26 +23,69 @@ class GaussianSums:
     rows: Array = dims()
     gram: Array = dims("group feature feature_")
     cross: Array = dims("feature column")
+    first: RowTotals | Nothing = record(default=NOTHING, kw_only=True)
 
     def squares(self, params: GaussianParams) -> Float:
+        """(column) sums of squares of x, about the mean where there is an intercept."""
+        found = self.raw_squares(params)
+        if isinstance(params.intercept, Nothing):
+            return found
+        return found - self.totals(params.intercept.total) ** 2 / np.maximum(self.counted(params), 1.0)
+
+    def cells(self, params: GaussianParams) -> Float:
+        """(column) number of cells that the noise is learned from: an intercept takes one."""
+        found = self.raw_cells(params)
+        return found if isinstance(params.intercept, Nothing) else np.maximum(found - 1, 0.0)
+
+    def raw_squares(self, params: GaussianParams) -> Float:
         """(column) sums of squares of x."""
         return np.asarray(params.squares, dtype=np.float64)
+
+    def raw_cells(self, params: GaussianParams) -> Float:
+        """(column) number of cells that count."""
+        return np.asarray(params.cells)
 
     def totals(self, seen: Float) -> Float:
         """(column) sums of x, from those of the observed cells."""
         return seen
 
-    def cells(self, params: GaussianParams) -> Float:
-        """(column) number of cells that count."""
+    def counted(self, params: GaussianParams) -> Float:
+        """(column) number of rows that the sums are over."""
         return np.asarray(params.cells)
+
+    def about_means(self, params: GaussianParams) -> GaussianSums:
+        """Sums of y and x about their means, which is what q(A) sees where there is an intercept."""
+        if isinstance(params.intercept, Nothing) or isinstance(self.first, Nothing):
+            return self
+        on, seen = self.first.on, np.maximum(params.rows_seen(float(self.rows)), 1.0)
+        mean = self.totals(params.intercept.total) / np.maximum(self.counted(params), 1.0)
+        return replace(
+            self,
+            gram=self.gram - on[:, :, None] * on[:, None, :] / seen[:, None, None],
+            cross=self.cross - on[params.group].T * mean,
+            first=NOTHING,
+        )
+
+    def intercept(self, params: GaussianParams) -> Intercept | Nothing:
+        """The posterior of the intercept given A."""
+        if isinstance(params.intercept, Nothing) or isinstance(self.first, Nothing):
+            return NOTHING
+        counted = np.maximum(self.counted(params), 1.0)
+        seen = np.maximum(params.rows_seen(float(self.rows)), 1.0)
+        return Intercept(
+            total=params.intercept.total,
+            origin=self.totals(params.intercept.total) / counted,
+            centre=self.first.on / seen[:, None],
+            error=1 / counted,
+        )
 
     def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:
         """Each group of columns in the eigenbasis of its Gram matrix."""
-        made = []
+        made, sums = [], self.about_means(params)
         for g, columns in enumerate(columns_of(params)):
             squares = self.squares(params)[columns]
             made.append(
-                Rotation.of(columns, self.gram[g], self.cross[:, columns], squares, params.scale, family)
+                Rotation.of(columns, sums.gram[g], sums.cross[:, columns], squares, params.scale, family)
             )
         return made
 
@@ -56,11 +100,19 @@ class GaussianSums:
 
     def edited(self, gram: Float, cross: Float, linear: Float, params: GaussianParams) -> GaussianSums:
         """Sums of other features, which are `linear` (feature, old feature + 1) in these and 1."""
-        return replace(self, gram=gram, cross=cross)
+        return replace(self, gram=gram, cross=cross, first=self._first_of(linear, params))
+
+    def _first_of(self, linear: Float, params: GaussianParams) -> RowTotals | Nothing:
+        if isinstance(self.first, Nothing):
+            return NOTHING
+        seen = params.rows_seen(float(self.rows))
+        return RowTotals(np.column_stack([self.first.on, seen]) @ linear.T)
 
     def rescaled(self, lengths: Float) -> GaussianSums:
         """Sums when weights are divided by `lengths` (feature)."""
-        return replace(self, gram=self.gram / np.outer(lengths, lengths), cross=self.cross / lengths[:, None])
+        first = self.first if isinstance(self.first, Nothing) else RowTotals(self.first.on / lengths)
+        gram, cross = self.gram / np.outer(lengths, lengths), self.cross / lengths[:, None]
+        return replace(self, gram=gram, cross=cross, first=first)
 
 
 @struct
@@ -78,13 +130,16 @@ class ScatteredSums(GaussianSums):
     bases: Array = dims("basis feature feature_", reduce="same")
     spectra: Array = dims("basis feature column")
 
-    def squares(self, params: GaussianParams) -> Float:
+    def raw_squares(self, params: GaussianParams) -> Float:
         return np.asarray(self.squared)
+
+    def counted(self, params: GaussianParams) -> Float:
+        return np.full(params.noise.size, float(self.rows))
 
     def totals(self, seen: Float) -> Float:
         return np.asarray(self.total)
 
-    def cells(self, params: GaussianParams) -> Float:
+    def raw_cells(self, params: GaussianParams) -> Float:
         return np.asarray(params.cells + self.drawn)
 
     def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:

@@ -17,7 +17,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.model.observations.gaussian_params import GaussianParams, ScatteredParams
 from ibpdist.model.observations.patterns import runs_of
 from ibpdist.model.observations.scattered import quadratic
-from ibpdist.model.observations.tiles import globals_of
+from ibpdist.model.observations.tiles import Globals, globals_of
 
 Float = NDArray[np.float64]
 LEAST = 1e-6
@@ -34,7 +34,7 @@ def linear(chunk: Chunk, params: GaussianParams, chance: Float) -> Float:
     share = 1.0 if chunk.observed is None else float(chunk.observed.mean())
     gamma = share * made.gamma.sum(axis=0)
     precision = gamma + np.diag(1 / np.maximum(chance * (1 - chance), LEAST))
-    excess = made.loadings @ chunk.x.T - (gamma @ chance)[:, None]
+    excess = _pulled(chunk, made) - (gamma @ chance)[:, None]
     found: Float = np.clip(chance[:, None] + np.linalg.solve(precision, excess), 0.0, 1.0)
     return found
 
@@ -43,7 +43,7 @@ def worth(chunk: Chunk, params: GaussianParams, log_odds: Float, z: NDArray[Any]
     """(row) the terms of each row that depend on its z (feature, row), weights being units."""
     made = globals_of(params, chunk.x.dtype)
     z = z.astype(np.float64)
-    found: Float = np.einsum("kn,kn->n", made.loadings @ chunk.x.T + log_odds[:, None], z)
+    found: Float = np.einsum("kn,kn->n", _pulled(chunk, made) + log_odds[:, None], z)
     found += (entr(z) + entr(1 - z)).sum(axis=0)
     if isinstance(params, ScatteredParams):
         found -= 0.5 * quadratic(chunk, params, z)
@@ -56,3 +56,14 @@ def worth(chunk: Chunk, params: GaussianParams, log_odds: Float, z: NDArray[Any]
         both = np.einsum("kn,kn->n", part, gamma @ part) + own @ (part - part**2)
         found[rows] -= 0.5 * both
     return found
+
+
+def _pulled(chunk: Chunk, made: Globals) -> NDArray[Any]:
+    """(feature, row) products with the dictionary, about the intercept."""
+    pull: NDArray[Any] = made.loadings @ chunk.x.T
+    if not len(made.offset):
+        return pull
+    runs = runs_of(chunk.observed, chunk.rows, made.params.group)
+    for run, (first, last) in enumerate(pairwise(runs.starts)):
+        pull[:, runs.rows(first, last)] -= (runs.masks[run] @ made.offset)[:, None].astype(pull.dtype)
+    return pull

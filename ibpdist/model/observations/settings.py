@@ -19,6 +19,12 @@ def choice(name: str, value: object, words: tuple[str, ...], *, number: bool) ->
     raise UsageError(f"{name}: {value!r}: expected {expected}")
 
 
+def flag(name: str, value: object) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise UsageError(f"{name}: {value!r}: expected true or false")
+
+
 def route(value: object) -> None:
     """Refuse a way to treat missing cells that is not one of the exact ones."""
     if value == "latent":

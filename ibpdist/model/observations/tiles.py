@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws, Stream
 from ibpdist.base.rules import Rule, Rules
+from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.data._base import Chunk
 from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
 from ibpdist.model.observations._base import RowState, RowSums
 from ibpdist.model.observations.gaussian_params import GaussianParams, precision_gram
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.observations.intercept import RowTotals
 from ibpdist.model.observations.patterns import Rows, Runs, runs_of
 from ibpdist.model.weights._base import Weights
 
@@ -41,14 +43,18 @@ def tile_rows(columns: int, itemsize: int) -> int:
 
 @dataclass(frozen=True)
 class Globals:
-    """What a step needs of the parameters, in the precision of the data."""
+    """What a step needs of the parameters, in the precision of the data. `offset` (group, feature) is what
+    the intercept takes off the products with the dictionary; without one there are none."""
 
     params: GaussianParams
     loadings: Matrix
     gamma: Float
+    offset: Float
 
 
-_made: WeakKeyDictionary[GaussianParams, dict[np.dtype[Any], tuple[Matrix, Float]]] = WeakKeyDictionary()
+_made: WeakKeyDictionary[GaussianParams, dict[np.dtype[Any], tuple[Matrix, Float, Float]]] = (
+    WeakKeyDictionary()
+)
 
 
 def globals_of(params: GaussianParams, dtype: np.dtype[Any]) -> Globals:
@@ -57,8 +63,31 @@ def globals_of(params: GaussianParams, dtype: np.dtype[Any]) -> Globals:
     if dtype not in held:
         loadings = np.empty(params.mean.shape, dtype)
         np.divide(params.mean, params.noise, out=loadings, casting="same_kind")
-        held[dtype] = loadings, precision_gram(params)
+        gamma = precision_gram(params)
+        held[dtype] = loadings, gamma, _offset(params, loadings, gamma)
     return Globals(params, *held[dtype])
+
+
+def _offset(params: GaussianParams, loadings: Matrix, gamma: Float) -> Float:
+    """(group, feature) what the products of rows with the dictionary owe to the intercept
+    (linear-gaussian.md 13); of no group where there is none."""
+    if isinstance(params.intercept, Nothing):
+        return np.zeros((0, len(params.mean)))
+    origin, centre = params.intercept.origin, params.intercept.centre
+    made: Float = -np.einsum("gkl,gl->gk", gamma, centre)
+    for g in range(len(gamma)):
+        columns = slice(None) if len(gamma) == 1 else np.flatnonzero(params.group == g)
+        made[g] += loadings[:, columns].astype(np.float64) @ origin[columns]
+    return made
+
+
+def pulled(made: Globals, tile: Matrix, starts: Index, masks: Float) -> Matrix:
+    """(feature, row) products of the rows of a tile, about the intercept, with the dictionary."""
+    pull: Matrix = made.loadings @ tile.T
+    if len(made.offset):
+        for offset, (first, last) in zip(masks @ made.offset, pairwise(starts), strict=True):
+            pull[:, first:last] -= offset[:, None].astype(pull.dtype)
+    return pull
 
 
 @dataclass(frozen=True)
@@ -123,12 +152,14 @@ class Totals:
         groups, features = params.spectrum.shape
         self.entries = np.zeros((4, features))
         self.gram = np.zeros((groups, features, features))
+        self.first = np.zeros((0 if isinstance(params.intercept, Nothing) else groups, features))
         self.cross: Matrix | None = None
         self.shape = params.mean.shape
 
-    def add(self, entries: Float, gram: Float, cross: Matrix) -> None:
+    def add(self, entries: Float, gram: Float, first: Float, cross: Matrix) -> None:
         self.entries += entries.sum(axis=1)
         self.gram += gram
+        self.first += first
         if self.cross is None:
             self.cross = cross
         else:
@@ -176,23 +207,31 @@ class Pass:
             rows=np.asarray(float(rows)),
             gram=totals.gram,
             cross=np.zeros(totals.shape) if totals.cross is None else totals.cross,
+            first=RowTotals(totals.first) if len(totals.first) else NOTHING,
         )
         state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
         return state, RowSums(on=on, second=second, entropy=entropy, cost=cost), sums
 
-    def _tile(self, first: int, last: int) -> tuple[Float, Float, Matrix]:
-        """Sums of z and w (4, run, feature), Gram matrices (group, feature, feature), y x."""
+    def _tile(self, first: int, last: int) -> tuple[Float, Float, Float, Matrix]:
+        """Sums of z and w (4, run, feature), Gram matrices (group, feature, feature), sums of y (group,
+        feature) where there is an intercept, y x."""
         rows, made = self.runs.rows(first, last), self.made
         tile, part = self.x[rows], self.entries.take(rows)
         starts, masks = self.runs.cut(first, last)
         groups, features, _ = made.gamma.shape
         gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(len(masks), features, features)
-        sums, grams, y = self.entries_of(made.loadings @ tile.T, gamma, starts, part)
+        sums, grams, y = self.entries_of(pulled(made, tile, starts, masks), gamma, starts, part)
         self.entries.put(rows, part)
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
         shape = (features, tile.shape[1])
         out = np.empty(shape, tile.dtype) if first == 0 else scratch("cross", shape, tile.dtype)
-        return sums, by_group, np.matmul(y, tile, out=out)
+        return sums, by_group, self._first(y, starts, masks), np.matmul(y, tile, out=out)
+
+    def _first(self, y: Matrix, starts: Index, masks: Float) -> Float:
+        if not len(self.made.offset):
+            return np.zeros((0, len(y)))
+        by_run = [y[:, a:b].sum(axis=1, dtype=np.float64) for a, b in pairwise(starts)]
+        return np.asarray(masks.T @ np.array(by_run))
 
     def entries_of(
         self, pull: Matrix, gamma: Float, starts: Index, part: Entries

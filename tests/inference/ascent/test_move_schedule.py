@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import NOTHING
 from ibpdist.catalog.systems import SYSTEMS, build
-from ibpdist.inference._base import NOTHING, Info
+from ibpdist.inference._base import Info
 from ibpdist.inference.ascent.move_schedule import (
     ROUNDS,
     SAMPLE_CELLS,

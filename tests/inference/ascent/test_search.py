@@ -10,12 +10,11 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import arrays_of, combine
+from ibpdist.base.structs import Nothing, arrays_of, combine
 from ibpdist.catalog.systems import build
 from ibpdist.data._base import Chunk
 from ibpdist.engine.serial import Serial
 from ibpdist.engine.sweeps import sweeps
-from ibpdist.inference._base import Nothing
 from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.ascent.search_progress import Order, Phase
 from ibpdist.inference.starts.subsample_fit import sums_of

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import arrays_of, combine, replace
+from ibpdist.base.structs import Nothing, arrays_of, combine, replace
 from ibpdist.engine.tree import TreeSum
-from ibpdist.inference._base import Nothing
 from ibpdist.inference.ascent import move_schedule
 from tests.support.planted_rows import masked, planted
 from tests.support.search_cases import Rows, search

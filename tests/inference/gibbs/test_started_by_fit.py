@@ -9,9 +9,8 @@ import pytest
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
-from ibpdist.base.structs import arrays_of, pack, unpack
+from ibpdist.base.structs import Nothing, arrays_of, pack, unpack
 from ibpdist.catalog.systems import build
-from ibpdist.inference._base import Nothing
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.gibbs.anchored import Anchored
 from ibpdist.inference.gibbs.started_by_fit import StartedByFit
