@@ -253,7 +253,7 @@ INTERNALS = Group(
         Variable("basis", "group|basis feature component", "directions of the covariance of the dictionary"),
         Variable("spectrum", "group component", "variances along these directions"),
         Variable("group", "column", "group of columns with the same covariance"),
-        Variable("centre", "group feature", "what the intercept owes to the dictionary"),
+        Variable("centre", "group|basis feature", "what the intercept owes to the dictionary"),
         Variable("intercept_error", "column", "variance of the intercept given the dictionary"),
     ),
 )

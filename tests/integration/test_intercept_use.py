@@ -21,16 +21,25 @@ def data(rows=120, seed=2):
     return x + rng.normal(size=6)
 
 
+def torn(x, share, seed=8):
+    """The same with this share of the cells missing, in no pattern."""
+    return np.where(np.random.default_rng(seed).random(x.shape) < share, np.nan, x)
+
+
 def fitted(x, system, **more):
     settings = {"start": "random", "moves": False, "steps": 40} | more
     return ibp.fit(x, system=system, K=3, seed=4, intercept=True, **settings)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_a_constant_moves_the_intercept_alone(system):
+@pytest.mark.parametrize(
+    ("system", "share"),
+    [*((system, 0.0) for system in SYSTEMS), ("fa-vi-infinite", 0.2), ("lg-vi-finite", 0.2)],
+)
+def test_a_constant_moves_the_intercept_alone(system, share):
     """The fit, its scores and what it says of new rows."""
-    x, more = data(), data(30, 5)
-    plain, moved = fitted(x, system), fitted(x + ADDED, system)
+    x, more = torn(data(), share), data(30, 5)
+    missing = {} if not share else {"missing": "rows"}
+    plain, moved = fitted(x, system, **missing), fitted(x + ADDED, system, **missing)
     assert moved.attrs["objective"] == pytest.approx(plain.attrs["objective"], rel=1e-9)
     one, other = plain["params"], moved["params"]
     np.testing.assert_allclose(other["mean"], one["mean"], rtol=1e-5, atol=1e-7)
@@ -78,12 +87,14 @@ def test_a_fit_begins_where_another_has_ended(system):
     assert np.isfinite(later["params"]["intercept"]).all()
 
 
+@pytest.mark.parametrize("missing", ["groups", "rows"])
 @pytest.mark.parametrize("system", ["lg-vi-infinite", "fa-vi-infinite"])
-def test_moves_and_starts_of_their_own(system):
-    """As users fit: the start and the moves of the system; blocks of cells missing together."""
+def test_moves_and_starts_of_their_own(system, missing):
+    """As users fit: the start and the moves of the system; blocks of cells missing together, or scattered."""
     x = data(200)
     x[150:, :2] = np.nan
-    found = ibp.fit(x, system=system, K=8, seed=1, intercept=True, steps=300)
+    x = torn(x, 0.3) if missing == "rows" else x
+    found = ibp.fit(x, system=system, K=8, seed=1, intercept=True, steps=300, missing=missing)
     trace = found["trace"]["objective"].values
     moved = found["trace"]["trial"].values if "trial" in found["trace"] else trace
     kept = np.maximum.accumulate(np.where(moved == trace, trace, -np.inf))

@@ -220,11 +220,6 @@ class Gaussian(NoiseAndScale):
             "spread": column_variances(survey),
             "intercept": NOTHING,
         }
-        if self.intercept and by_rows:
-            raise UsageError(
-                "intercept: not yet where cells are missing in no pattern; set missing=groups, or center the "
-                "columns"
-            )
         if self.intercept:
             facts["intercept"] = initial_intercept(survey.total, survey.cells, groups, features)
         return (ScatteredParams, facts | {"ahead": none}) if by_rows else (GaussianParams, facts)
@@ -309,7 +304,7 @@ class Gaussian(NoiseAndScale):
         """
         constant = sums.cells(params) @ (LOG_2PI + np.log(params.noise))
         if self.intercept:
-            constant += np.log(np.maximum(sums.counted(params), 1.0)).sum()
+            constant += np.log(np.maximum(sums.raw_cells(params), 1.0)).sum()
         likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
         return Score({"likelihood": float(likelihood), **self.priors(params)}, self.magnitude(params))
 
@@ -347,11 +342,11 @@ class Gaussian(NoiseAndScale):
             if self.scale == "feature"
             else ((), np.asarray(shared)),
             "spread": (("column",), params.spread),
-            **self._described_intercept(params, order),
+            **self._described_intercept(params),
             **params.describe(order),
         }
 
-    def _described_intercept(self, params: GaussianParams, order: NDArray[np.intp]) -> Named:
+    def _described_intercept(self, params: GaussianParams) -> Named:
         if isinstance(params.intercept, Nothing):
             return {}
         sd = np.sqrt(gaussian_params.intercept_variance(params))
@@ -359,7 +354,6 @@ class Gaussian(NoiseAndScale):
             "intercept": (("column",), gaussian_params.intercept_mean(params)),
             "intercept_sd": (("column",), sd),
             "intercept_error": (("column",), params.intercept.error * params.noise),
-            "centre": (("group", "feature"), params.intercept.centre[:, order]),
         }
 
     def _groups(self, survey: Survey, features: int) -> tuple[NDArray[np.intp], bool]:

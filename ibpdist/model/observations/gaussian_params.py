@@ -68,7 +68,13 @@ class GaussianParams:
             "basis": (("group", "feature", "component"), self.basis[:, order]),
             "spectrum": (("group", "component"), self.spectrum),
             "group": (("column",), self.group),
+            **self._described_centre("group", order),
         }
+
+    def _described_centre(self, dim: str, order: NDArray[np.intp]) -> Named:
+        if isinstance(self.intercept, Nothing):
+            return {}
+        return {"centre": ((dim, "feature"), self.intercept.centre[:, order])}
 
     def rows_seen(self, rows: float) -> Float:
         """(group) number of rows that a Gram matrix sums over, of `rows` in all."""
@@ -126,6 +132,7 @@ class ScatteredParams(GaussianParams):
             "basis": (("basis", "feature", "component"), self.basis[:, order]),
             "spectrum": (("group", "component"), self.spectrum),
             "group": (("column",), np.arange(self.noise.size)),
+            **self._described_centre("basis", order),
         }
 
     def rows_seen(self, rows: float) -> Float:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.structs import NOTHING, Array, Nothing, dims, record, replace, struct
 from ibpdist.model.observations.gaussian_params import GaussianParams, Group, columns_of, precision_gram
-from ibpdist.model.observations.intercept import Intercept, RowTotals
+from ibpdist.model.observations.intercept import Intercept, RowTotals, VisibleTotals
 from ibpdist.model.observations.rotation import Family, Rotation, Scattered
 
 Float = NDArray[np.float64]
@@ -76,7 +76,7 @@ class GaussianSums:
             total=params.intercept.total,
             origin=self.totals(params.intercept.total) / counted,
             centre=self.first.on / seen[:, None],
-            error=1 / counted,
+            error=1 / np.maximum(self.raw_cells(params), 1.0),
         )
 
     def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:
@@ -120,7 +120,7 @@ class ScatteredSums(GaussianSums):
     """Sums of rows with hidden cells that are taken to be E y E A, or are drawn: `gram` is that of all rows,
     `cross`, `squared` and `total` (column) are of x with its hidden cells filled, `drawn` (column) counts
     those that were drawn. Over visible cells `second` sums E y^2, and `spectra` E (y B)_j^2 for the `bases`
-    B of the pass.
+    B of the pass; with an intercept of y less its centre.
     """
 
     squared: Array = dims("column")
@@ -129,6 +129,7 @@ class ScatteredSums(GaussianSums):
     second: Array = dims("feature column")
     bases: Array = dims("basis feature feature_", reduce="same")
     spectra: Array = dims("basis feature column")
+    visible: VisibleTotals | Nothing = record(default=NOTHING, kw_only=True)
 
     def raw_squares(self, params: GaussianParams) -> Float:
         return np.asarray(self.squared)
@@ -145,9 +146,21 @@ class ScatteredSums(GaussianSums):
     def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:
         (whole,) = super().rotations(params, family)
         bases = np.concatenate([self.bases, np.eye(len(self.second))[None]])
-        spectra = np.concatenate([self.spectra, self.second[None]])
+        measured, second = self._spectra_about_means(params)
+        spectra = np.concatenate([measured, second[None]])
         known = 0 if self.drawn.any() else len(bases)  # with cells drawn, nothing is hidden
         return [Scattered.best(whole, params.noise, bases[:known], spectra[:known])]
+
+    def _spectra_about_means(self, params: GaussianParams) -> tuple[Float, Float]:
+        """`spectra` and `second` of y less its mean over all rows, where there is an intercept."""
+        if isinstance(self.first, Nothing) or isinstance(self.visible, Nothing):
+            return self.spectra, self.second
+        mean, cells = self.first.on[0] / max(float(self.rows), 1.0), params.cells
+        old, on = self.visible.centre, self.visible.on
+        step, pull = (mean - old) @ self.bases, self.bases.transpose(0, 2, 1) @ (on - np.outer(old, cells))
+        spectra = self.spectra - 2 * step[:, :, None] * pull + step[:, :, None] ** 2 * cells
+        second = self.second - 2 * mean[:, None] * on + np.outer(mean**2, cells)
+        return np.maximum(spectra, 0.0), np.maximum(second, 0.0)
 
     def spread(self, params: GaussianParams) -> float:
         """Of the covariance from its spectra, which are sums themselves."""
@@ -163,8 +176,18 @@ class ScatteredSums(GaussianSums):
         features, columns = cross.shape
         second = linear @ np.concatenate([self.second, params.cells[None]])
         none = {"bases": np.zeros((0, features, features)), "spectra": np.zeros((0, features, columns))}
-        return replace(self, gram=gram, cross=cross, second=np.maximum(second, 0.0), **none)
+        about = {"first": self._first_of(linear, params), "visible": self._visible_of(linear, params)}
+        return replace(self, gram=gram, cross=cross, second=np.maximum(second, 0.0), **about, **none)
+
+    def _visible_of(self, linear: Float, params: GaussianParams) -> VisibleTotals | Nothing:
+        if isinstance(self.visible, Nothing):
+            return NOTHING
+        on = linear @ np.concatenate([self.visible.on, params.cells[None]])
+        return VisibleTotals(on, np.zeros(len(linear)))
 
     def rescaled(self, lengths: Float) -> GaussianSums:
-        made = super().rescaled(lengths)
-        return replace(made, bases=self.bases * lengths[:, None], second=self.second / lengths[:, None] ** 2)
+        made, visible = super().rescaled(lengths), self.visible
+        if not isinstance(visible, Nothing):
+            visible = VisibleTotals(visible.on / lengths[:, None], visible.centre / lengths)
+        second = self.second / lengths[:, None] ** 2
+        return replace(made, bases=self.bases * lengths[:, None], second=second, visible=visible)

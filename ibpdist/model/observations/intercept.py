@@ -39,6 +39,14 @@ class RowTotals:
     on: Array = dims("group feature")
 
 
+@struct
+class VisibleTotals:
+    """Sums of E y over the visible cells of each column, and the `centre` that y was taken from."""
+
+    on: Array = dims("feature column")
+    centre: Array = dims("feature", reduce="same")
+
+
 def initial(total: Float, cells: Float, groups: int, features: int) -> Intercept:
     """Of features that are off everywhere: the means of the columns."""
     seen = np.maximum(cells, 1.0)

@@ -16,7 +16,7 @@ from scipy.special import entr
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations.gaussian_params import GaussianParams, ScatteredParams
 from ibpdist.model.observations.patterns import runs_of
-from ibpdist.model.observations.scattered import quadratic
+from ibpdist.model.observations.scattered import evidence
 from ibpdist.model.observations.tiles import Globals, globals_of
 
 Float = NDArray[np.float64]
@@ -43,11 +43,11 @@ def worth(chunk: Chunk, params: GaussianParams, log_odds: Float, z: NDArray[Any]
     """(row) the terms of each row that depend on its z (feature, row), weights being units."""
     made = globals_of(params, chunk.x.dtype)
     z = z.astype(np.float64)
-    found: Float = np.einsum("kn,kn->n", _pulled(chunk, made) + log_odds[:, None], z)
-    found += (entr(z) + entr(1 - z)).sum(axis=0)
+    found: Float = (entr(z) + entr(1 - z)).sum(axis=0)
     if isinstance(params, ScatteredParams):
-        found -= 0.5 * quadratic(chunk, params, z)
+        found += log_odds @ z + evidence(chunk, params, z)
         return found
+    found += np.einsum("kn,kn->n", _pulled(chunk, made) + log_odds[:, None], z)
     runs = runs_of(chunk.observed, chunk.rows, params.group)
     for run, (first, last) in enumerate(pairwise(runs.starts)):
         rows = runs.rows(first, last)

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
+from ibpdist.base.structs import Nothing
 from ibpdist.data._base import Chunk
 from ibpdist.kernels.cells import BLOCK, PAIR, leave, moments, sweep_cells
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.gaussian_params import ScatteredParams
+from ibpdist.model.observations.gaussian_params import ScatteredParams, intercept_mean
 from ibpdist.model.observations.gaussian_sums import ScatteredSums
+from ibpdist.model.observations.intercept import RowTotals, VisibleTotals
 from ibpdist.model.observations.tiles import RULES, Entries, Numbers, scratch, tile_rows
 from ibpdist.model.weights._base import Weights
 
@@ -40,8 +42,8 @@ class Tables:
     `root` (column) of the noise. `a` (feature, wide): E A over it, then B, then zeros up to whole blocks.
     `forms` (column, 2 feature): variances of A along B over the noise, then the squares of E A over it;
     `spread` (feature, feature) the squares of B, directions first.
-    `bases` (basis, feature, feature) to
-    measure spectra in.
+    `bases` (basis, feature, feature) to measure spectra in. `centre` (feature) is what y is taken from, and
+    `base` (wide) what is expected without features but for it; of no columns without an intercept.
     """
 
     root: Matrix
@@ -49,6 +51,8 @@ class Tables:
     forms: Matrix
     spread: Matrix
     bases: Matrix
+    centre: Matrix
+    base: Matrix
 
     @classmethod
     def of(cls, params: ScatteredParams, dtype: np.dtype[Any]) -> Tables:
@@ -57,6 +61,7 @@ class Tables:
         root = np.sqrt(params.noise)
         a[:, :columns] = params.mean / root
         a[:, columns : columns + features] = params.basis[0]
+        centre, base = _about(params, a, root)
         den = 1 / (params.noise[:, None] + params.spectrum)
         known = [basis for basis in (params.basis[0], params.ahead) if basis.any()]
         return cls(
@@ -67,7 +72,19 @@ class Tables:
             ),
             np.square(params.basis[0].T, dtype=dtype, casting="same_kind"),
             np.asarray(known, dtype).reshape(len(known), features, features),
+            centre.astype(dtype),
+            base.astype(dtype),
         )
+
+
+def _about(params: ScatteredParams, a: Matrix, root: Float) -> tuple[Float, Float]:
+    """The centre of the intercept (feature), zero without one, and `base`."""
+    if isinstance(params.intercept, Nothing):
+        return np.zeros(len(a)), np.zeros(0)
+    centre = np.asarray(params.intercept.centre[0], np.float64)
+    base = -centre @ a.astype(np.float64)
+    base[: root.size] += params.intercept.origin / root
+    return centre, base
 
 
 _made: WeakKeyDictionary[ScatteredParams, dict[np.dtype[Any], Tables]] = WeakKeyDictionary()
@@ -110,6 +127,8 @@ class Tile:
             table[rows:] = 0
         left, seen = (table[:rows] for table in pairs)
         np.matmul(y.T, tables.a, out=left)
+        if tables.base.size:
+            left += tables.base
         leave(x, observed, tables.root, left, seen)
         forms, more = seen[:, :columns] @ tables.forms, slice(columns, columns + features)
         seen[:, more], own = forms[:, :features], forms[:, features:]
@@ -194,7 +213,8 @@ class Totals:
 
     `on` (feature) sums E y, `outer` (feature, feature) E y' E y, `pull` (feature, column) E y times what is
     left. `measured` (number, column) sums over visible cells E y^2, Var y and (E y B)_j^2 for each basis.
-    `left` (2, column) sums what is left, and its squares.
+    `left` (2, column) sums what is left, and its squares. With an intercept `measured` has E y over visible
+    cells as well, and the spectra are those of y less the centre.
     """
 
     tables: Tables
@@ -207,7 +227,7 @@ class Totals:
     @classmethod
     def of(cls, params: ScatteredParams, tables: Tables) -> Totals:
         features, columns = params.mean.shape
-        numbers = (len(tables.bases) + 2) * features
+        numbers = (len(tables.bases) + 2 + bool(tables.base.size)) * features
         square, flat = np.zeros((features, features)), np.zeros((features, columns))
         return cls(
             tables, np.zeros(features), square, flat, np.zeros((numbers, columns)), np.zeros((2, columns))
@@ -215,8 +235,10 @@ class Totals:
 
     def add(self, tile: Tile, y: Matrix, second: Matrix) -> None:
         columns = self.left.shape[1]
-        squares = [(basis.T @ y) ** 2 for basis in self.tables.bases]
-        measured = np.concatenate([second, np.maximum(second - y**2, 0), *squares])
+        away = y - self.tables.centre[:, None] if self.tables.base.size else y
+        squares = [(basis.T @ away) ** 2 for basis in self.tables.bases]
+        means = [y] if self.tables.base.size else []
+        measured = np.concatenate([second, np.maximum(second - y**2, 0), *means, *squares])
         np.add(self.on, y.sum(axis=1, dtype=np.float64), out=self.on)
         np.add(self.outer, y @ y.T, out=self.outer)
         for of, table, total in ((y, tile.left, self.pull), (measured, tile.seen, self.measured)):
@@ -230,21 +252,34 @@ class Totals:
         mean, root, gram = params.mean, np.sqrt(params.noise), self.outer.copy()
         np.fill_diagonal(gram, second)
         features, bases = len(mean), self.tables.bases.astype(np.float64)
-        seen, varied, *squares = self.measured.reshape(len(bases) + 2, features, mean.shape[1])
+        seen, varied, *squares = self.measured.reshape(-1, features, mean.shape[1])
         hidden = (second - np.diagonal(self.outer))[:, None] - varied
         cross = self.outer @ mean + self.pull * root + hidden * mean
         left = self.left[1] * params.noise + (varied * mean**2).sum(axis=0)
+        squared = left + (mean * (2 * cross - gram @ mean)).sum(axis=0)
+        total = self.on @ mean + self.left[0] * root
+        about: dict[str, Any] = {}
+        if self.tables.base.size:
+            visible, *squares = squares
+            b = intercept_mean(params)
+            cross += np.outer(self.on, b)
+            total += rows * b
+            squared = left + 2 * (b * total + (mean * cross).sum(axis=0)) - (mean * (gram @ mean)).sum(axis=0)
+            squared -= rows * b**2 + 2 * b * (self.on @ mean)
+            about["first"] = RowTotals(self.on[None].copy())
+            about["visible"] = VisibleTotals(visible.copy(), self.tables.centre.astype(np.float64))
         spectra = [square + (basis**2).T @ varied for square, basis in zip(squares, bases, strict=True)]
         return ScatteredSums(
             rows=np.asarray(rows),
             gram=gram[None],
             cross=cross,
-            squared=left + (mean * (2 * cross - gram @ mean)).sum(axis=0),
-            total=self.on @ mean + self.left[0] * root,
+            squared=squared,
+            total=total,
             drawn=np.zeros(len(root)),
             second=seen.copy(),
             bases=bases,
             spectra=np.asarray(spectra).reshape(len(bases), *mean.shape),
+            **about,
         )
 
 
@@ -297,13 +332,16 @@ def drawn_sums(
     )
 
 
-def quadratic(chunk: Chunk, params: ScatteredParams, z: Matrix) -> Float:
-    """(row) z Gamma z' with second moments on the diagonal, for z (feature, row) and the row's Gamma."""
+def evidence(chunk: Chunk, params: ScatteredParams, z: Matrix) -> Float:
+    """(row) expected log likelihood of the visible cells for z (feature, row), up to a constant."""
     tables, found = tables_of(params, chunk.x.dtype), np.empty(chunk.rows)
+    columns, features = params.noise.size, len(params.mean)
+    more = slice(columns, columns + features)
     for rows in tiles(chunk):
         now = z[:, rows].astype(chunk.x.dtype)
-        tile = Tile.of(np.zeros_like(chunk.x[rows]), seen_of(chunk, rows), tables, now)
-        # What is left of zeros is minus what is expected, times the weights.
-        both = -np.einsum("nd,nd->n", tile.left, now.T @ tables.a, dtype=np.float64)
-        found[rows] = both + np.einsum("nk,kn->n", tile.own, now - now**2, dtype=np.float64)
+        tile = Tile.of(chunk.x[rows], seen_of(chunk, rows), tables, now)
+        turned = (now.T - tables.centre) @ params.basis[0].astype(now.dtype)
+        both = np.einsum("nd,nd->n", tile.left[:, :columns], tile.left[:, :columns], dtype=np.float64)
+        both += np.einsum("nj,nj,nj->n", tile.seen[:, more], turned, turned, dtype=np.float64)
+        found[rows] = -0.5 * (both + np.einsum("nk,kn->n", tile.own, now - now**2, dtype=np.float64))
     return found

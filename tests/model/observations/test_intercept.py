@@ -10,10 +10,11 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Nothing, combine
 from ibpdist.catalog.systems import build
-from ibpdist.model.observations import dictionary, gaussian_params
+from ibpdist.model.observations import dictionary, gaussian, gaussian_params
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_params import ScatteredParams
 from ibpdist.model.observations.intercept import Intercept
-from tests.support.model_cases import Case, algorithm, begin, chunked, problem, sweep
+from tests.support.model_cases import Case, algorithm, begin, chunked, fit, objectives, problem, sweep
 
 CASES = [
     Case("finite", "unit"),
@@ -21,6 +22,11 @@ CASES = [
     Case("finite", "normal", noise="column", missing="block"),
     Case("sticks", "unit", family="factorised", missing="block"),
     Case("finite", "laplace", noise=0.7),
+]
+SCATTERED = [
+    Case("finite", "unit", missing="rows"),
+    Case("sticks", "normal", noise="column", scale="feature", missing="rows"),
+    Case("finite", "laplace", family="factorised", missing="rows"),
 ]
 OFFSET, ADDED = np.array([3.0, -2.0, 0.5, 10.0]), np.array([0.0, 7.0, -4.0, 1.0])
 
@@ -104,13 +110,13 @@ def test_the_likelihood_cell_by_cell(case):
 
 
 def covariances(params):
-    return [
-        (params.basis[g] / (1 + params.spectrum[g] / params.noise[d])) @ params.basis[g].T
-        for d, g in enumerate(params.group)
-    ]
+    """Of each column, by either route."""
+    spectra, groups = params.spectra(), len(params.basis)
+    turns = [params.basis[g if groups > 1 else 0] for g in params.group]
+    return [(b / (1 + e / psi)) @ b.T for b, e, psi in zip(turns, spectra, params.noise, strict=True)]
 
 
-@pytest.mark.parametrize("case", [CASES[0], CASES[3]], ids=str)
+@pytest.mark.parametrize("case", [CASES[0], CASES[3], SCATTERED[0]], ids=str)
 def test_a_row_step_is_the_best_answer_to_each_feature(case):
     """Log odds of the last feature swept, from the expected squares of a row with and without it."""
     alg, chunks, states, before, _, _, _ = prepared(case)
@@ -131,7 +137,7 @@ def test_a_row_step_is_the_best_answer_to_each_feature(case):
         assert np.log(z[n, last]) - np.log1p(-z[n, last]) == pytest.approx(gain, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES + SCATTERED, ids=str)
 def test_the_objective_never_falls(case):
     alg, chunks, states, _, params, _, info = prepared(case)
     levels = [info.objective]
@@ -142,7 +148,7 @@ def test_the_objective_never_falls(case):
     assert np.diff(levels).min() > -1e-8 * abs(levels[-1])
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES + SCATTERED, ids=str)
 def test_a_constant_moves_the_intercept_alone(case):
     """A constant added to a column; and a unit changes the intercept as it changes the column."""
     plain, moved = (prepared(case, steps=6, offset=o) for o in (OFFSET, OFFSET + ADDED))
@@ -183,12 +189,45 @@ def test_what_is_known_keeps_the_intercept():
 def test_bad_settings():
     with pytest.raises(UsageError, match="intercept: 'yes': expected true or false"):
         Gaussian(intercept="yes")
-    x, observed = problem(2, 12, 4, "rows")
-    alg = algorithm(Case(missing="rows"), intercept=True)
     with pytest.raises(UsageError, match="intercept: fa-gibbs-finite has none, as samplers do not draw one"):
         build("fa-gibbs-finite", 3, settings={"intercept": True})
-    with pytest.raises(UsageError, match="intercept: not yet where cells are missing in no pattern"):
-        begin(alg, chunked(x, observed))
+
+
+# --- cells missing in no pattern ---
+
+
+@pytest.mark.parametrize("case", SCATTERED, ids=str)
+def test_rows_without_gaps_are_fitted_as_complete_data(case, monkeypatch):
+    x = problem(3, 40, 6)[0] + np.arange(6)
+    whole = fit(algorithm(case, 4, missing="groups", intercept=True), chunked(x), 8)
+    monkeypatch.setattr(gaussian, "column_groups", lambda missing: np.arange(missing.size))
+    alg = algorithm(case, 4, intercept=True)
+    params, *_, traces = fit(alg, chunked(x, np.ones(x.shape, bool), [13, 27]), 8)
+    assert isinstance(params.observation, ScatteredParams)
+    np.testing.assert_allclose(objectives(traces), objectives(whole[3]), rtol=1e-9)
+    for name in (gaussian_params.intercept_mean, gaussian_params.intercept_variance):
+        np.testing.assert_allclose(name(params.observation), name(whole[0].observation), rtol=1e-6)
+
+
+def test_the_bound_is_that_of_the_visible_cells():
+    """At the parameters that the rows met: the expected square of what they leave, cell by cell; and spectra
+    about any centre follow from those that were measured."""
+    alg, chunks, states, before, _, sums, _ = prepared(SCATTERED[0], steps=4)
+    observed, found, (x, seen) = before.observation, sums.observation, seen_of(chunks)
+    y, b, a = means(alg, states), gaussian_params.intercept_mean(observed), observed.mean
+    squares = found.raw_squares(observed) - 2 * b * found.total - 2 * (a * found.cross).sum(axis=0)
+    squares += len(x) * b**2 + 2 * b * (found.first.on[0] @ a) + (a * (found.gram[0] @ a)).sum(axis=0)
+    own = y - y**2
+    for d in range(x.shape[1]):
+        rows = seen[:, d]
+        error = ((x[rows, d] - b[d] - y[rows] @ a[:, d]) ** 2).sum() + (own[rows] @ a[:, d] ** 2).sum()
+        np.testing.assert_allclose(squares[d], error, rtol=1e-8)
+        away = y[rows] - found.first.on[0] / len(x)
+        spectra, identity = found._spectra_about_means(observed)
+        np.testing.assert_allclose(identity[:, d], (away**2 + own[rows]).sum(axis=0), rtol=1e-8, atol=1e-10)
+        for basis, one in zip(found.bases, spectra, strict=True):
+            expected = ((away @ basis) ** 2 + own[rows] @ basis**2).sum(axis=0)
+            np.testing.assert_allclose(one[:, d], expected, rtol=1e-8, atol=1e-10)
 
 
 def test_sums_of_chunks_are_added():
