@@ -172,7 +172,8 @@ def variational(model: AnyModel, asked: MethodOptions) -> AnyParallel:
 def starts() -> dict[str, Any]:
     """How a fit of all rows at once can begin."""
     from ibpdist.inference.starts.begin import Random, Rows, TruncatedSVD
+    from ibpdist.inference.starts.best import Best
     from ibpdist.inference.starts.principal import Principal
     from ibpdist.inference.starts.spectral import Spectral
 
-    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral, Principal)}
+    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral, Principal, Best)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
+from ibpdist.base.structs import NOTHING
 from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class System:
         return {} if self.sampler else self.weights_type.fit_settings
 
 
-STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "fit", "empty")
+STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "best", "fit", "empty")
 """How a fit may begin."""
 
 
@@ -123,6 +124,8 @@ def build(
     observation = _make(row.observation_type, wanted)
     if row.sampler and observation.intercept:
         raise UsageError(f"intercept: {system} has none, as samplers do not draw one; center the columns")
+    if row.sampler and weights.slab(1) is not NOTHING:
+        raise UsageError(f"mu: {system} has none, as samplers do not draw it; use a variational system")
     model, method = Model(prior, weights, observation, row.rules), METHODS[row.method]
     unknown = [name for name in wanted if name not in method.settings]
     if unknown:

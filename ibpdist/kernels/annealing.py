@@ -4,10 +4,10 @@ The evidence of some cells of a row is exp f(z). With F = A (x / psi) and Gamma 
 those cells, up to a constant that does not depend on z,
 
     unit weights      f(z) = z'F - z' Gamma z / 2
-    normal weights    f(z) = F_z' M^-1 F_z / 2 - log |M| / 2,   M = I + Gamma_z  (features that are on),
+    normal weights    f(z) = (F_z' M^-1 F_z - log |M| - mu_z' mu_z) / 2,   M = I + Gamma_z  (what is on),
 
-w integrated out. A chain is drawn from the prior p(z) and goes through two legs, first to
-p(z) exp f_1(z), then to p(z) exp f_2(z):
+w integrated out; weights of mean mu have F = A (x / psi) + mu. A chain is drawn from the prior p(z) and
+goes through two legs, first to p(z) exp f_1(z), then to p(z) exp f_2(z):
 
     p(z) exp(b_t f_1(z)),                        b_0 = 0 .. b_T = 1,
     p(z) exp((1 - b_t) f_1(z) + b_t f_2(z)),     b_0 = 0 .. b_T = 1,
@@ -20,7 +20,8 @@ draws of their own: the first step is small where the cells say much.
 A table of a row holds what makes the gain of a flip, f after minus f before, one line of arithmetic.
 Unit weights: the residual F - Gamma z. Normal weights: the matrix [I + Gamma, F; F', 0] swept on the
 features that are on (lower triangle). With d its diagonal entry and r the last entry of column k, f gains
-(r^2 / d - log |d|) / 2 by a flip, whichever way it goes; only a flip that is made sweeps the matrix.
+(r^2 / d - log |d|) / 2 by a flip, whichever way it goes, and loses mu_k^2 / 2 by one that switches the
+feature on; only a flip that is made sweeps the matrix.
 A sweep draws every feature given the others. With unit weights, where features that are alike replace each
 other, a feature and one of those most like it are then flipped together, or not; with w integrated out
 that did not pay, nor did jumps: flips of all features in which two modes differ that other chains found.
@@ -55,16 +56,22 @@ class Unit(NamedTuple):
 
 
 class Normal(NamedTuple):
-    """w ~ N(0, 1). The table is the swept matrix (feature + 1, feature + 1), `work` one column of it."""
+    """w ~ N(mu, 1). The table is the swept matrix (feature + 1, feature + 1), with mu^2 / 2 in a last row;
+    `work` is one column of the matrix."""
 
     near: int = 0
     modes: int = 0
 
 
-def room(weights: Unit | Normal, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """An empty table and its work."""
-    size = features + (not isinstance(weights, Unit))
-    return np.empty((size, size)), np.empty(size)
+def room(
+    weights: Unit | Normal, tilt: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """An empty table and its work, for weights of mean `tilt` (feature)."""
+    if isinstance(weights, Unit):
+        return np.empty((tilt.size, tilt.size)), np.empty(tilt.size)
+    table = np.zeros((tilt.size + 2, tilt.size + 1))
+    table[-1, :-1] = 0.5 * tilt**2
+    return table, np.empty(tilt.size + 1)
 
 
 def alike(gram: NDArray[np.float64], places: int) -> NDArray[np.intp]:
@@ -138,7 +145,7 @@ def _gain_normal(weights, table, work, z, k):
 
     def impl(weights, table, work, z, k):
         d, r = table[k, k], table[z.size, k]
-        return 0.5 * (r * r / d - math.log(abs(d)))
+        return 0.5 * (r * r / d - math.log(abs(d))) - (1.0 - 2.0 * z[k]) * table[z.size + 1, k]
 
     return impl
 

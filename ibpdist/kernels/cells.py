@@ -106,13 +106,14 @@ def _total(lanes, at):
 
 
 @njit(cache=True, **OPTIONS)
-def sweep_cells(left, seen, own, a, prior, state, weights, rule, noise, inner, fresh):
+def sweep_cells(left, seen, own, a, prior, tilt, state, weights, rule, noise, inner, fresh):
     """`inner` sweeps over the rows of a tile; returns sums (4, feature): on, entropy, cost, E y^2.
 
     left, seen (row, column): r, kept up to date, and v; rows come in pairs, so there is one more where their
     number is odd. own (row, feature): the diagonal of Gamma.
     a (feature, column). Columns are padded with zeros to whole blocks. prior: log odds, (feature) or
-    (feature, row). state: (z, w) (feature, row). fresh: (z, w, E y^2), written.
+    (feature, row); tilt (feature): linear evidence of the prior of the weights. state: (z, w) (feature, row).
+    fresh: (z, w, E y^2), written.
     noise: (u, g), tables (inner * feature, row) of uniforms and normals for the draw rule, else empty.
     """
     z0, w0 = state
@@ -140,7 +141,7 @@ def sweep_cells(left, seen, own, a, prior, state, weights, rule, noise, inner, f
                     n, quad = first + i, own[first + i, k]
                     normal = normal_at(weights, rule, g, row, n)
                     evidence, mean, square, price = weigh(
-                        weights, rule, linear[i] + quad * y[i, k], quad, normal
+                        weights, rule, linear[i] + quad * y[i, k] + tilt[k], quad, normal
                     )
                     z, entropy = decide(rule, odds_at(prior[k], n) + evidence, noise_at(rule, u, row, n))
                     changes[i] = z * mean - y[i, k]

@@ -85,6 +85,16 @@ def odds_at(odds, i):
     raise NotImplementedError("compiled only")
 
 
+def precision_at(precision, like, i):
+    """By how much the cells of a row are more precise than the noise says; one where none are given."""
+    raise NotImplementedError("compiled only")
+
+
+def uneven(precision):
+    """Whether rows have precisions of their own; known when the loop is compiled."""
+    raise NotImplementedError("compiled only")
+
+
 def _float(kind):
     return np.float32 if kind == types.float32 else np.float64
 
@@ -210,3 +220,17 @@ def _odds_at(odds, i):
     if isinstance(odds, types.Array):
         return lambda odds, i: odds[i]
     return lambda odds, i: odds
+
+
+@overload(precision_at, inline="always")
+def _precision_at(precision, like, i):
+    if isinstance(precision, types.Array):
+        return lambda precision, like, i: precision[i]
+    one = _float(like)(1.0)
+    return lambda precision, like, i: one
+
+
+@overload(uneven, inline="always")
+def _uneven(precision):
+    found = isinstance(precision, types.Array)
+    return lambda precision: found

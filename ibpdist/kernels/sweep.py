@@ -16,7 +16,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ibpdist.kernels.respond import decide, noise_at, normal_at, odds_at, varies, weigh, weight_at
+from ibpdist.kernels.respond import (
+    decide,
+    noise_at,
+    normal_at,
+    odds_at,
+    precision_at,
+    uneven,
+    varies,
+    weigh,
+    weight_at,
+)
 
 STRIP = 64
 LINE = 64
@@ -78,16 +88,16 @@ def _linear(f, at, size, gamma, p, y, k, out):
 
 
 @njit(**OPTIONS)
-def _respond(weights, rule, quad, prior, u, g, row, at, size, work, y, k):
+def _respond(weights, rule, quad, prior, tilt, precision, u, g, row, at, size, work, y, k):
     """Fill the parts of `work` and row k of y from the linear evidence; those of padded rows go unused."""
     for r in range(64):
         i = min(at + r, at + size - 1)
-        normal = normal_at(weights, rule, g, row, i)
-        evidence, mean, square, price = weigh(weights, rule, work[r], quad, normal)
+        normal, times = normal_at(weights, rule, g, row, i), precision_at(precision, quad, i)
+        evidence, mean, square, price = weigh(weights, rule, times * work[r] + tilt, times * quad, normal)
         z, work[ENTROPY + r] = decide(rule, odds_at(prior, i) + evidence, noise_at(rule, u, row, i))
         work[Z + r] = z
         y[k, r] = z * mean
-        if varies(weights):
+        if varies(weights) or uneven(precision):
             work[W + r] = mean
             work[COST + r] = z * price
             work[SECOND + r] = z * square
@@ -128,17 +138,19 @@ def _total(lanes, k):
 
 
 @njit(cache=True, **OPTIONS)
-def sweep(f, gamma, runs, prior, state, weights, rule, noise, inner, fresh):
+def sweep(f, gamma, runs, prior, tilt, precision, state, weights, rule, noise, inner, fresh):
     """`inner` sweeps over a tile; returns sums (4, run, feature): on, entropy, cost, E y^2.
 
     f (feature, row): dictionary times rows, over noise. gamma (run, feature, feature):
     sum_d E[A_d' A_d] / noise_d over the columns that the rows runs[i] .. runs[i+1] observe.
-    prior (feature) or (feature, row): log odds. state, fresh: (z, w) of the tile, read and written.
+    prior (feature) or (feature, row): log odds; tilt (feature): linear evidence of the prior of the weights.
+    precision (row): factors of the rows' precisions, or None. state: (z, w) of the tile, read; fresh: (z, w,
+    E y^2), written, the last only where rows have precisions.
     noise: (u, g), tables (inner * feature, row) of uniforms and normals for the draw rule, else empty.
     """
     features, kinds = f.shape[0], 4 if varies(weights) else 2
     z0, w0 = state
-    z1, w1 = fresh
+    z1, w1, square1 = fresh
     u, g = noise
     y = _aligned(features * STRIP, f).reshape(features, STRIP)
     lanes = _aligned(kinds * features * STRIP, f).reshape(kinds * features, STRIP)
@@ -153,7 +165,10 @@ def sweep(f, gamma, runs, prior, state, weights, rule, noise, inner, fresh):
                 for k in range(features):
                     row = turn * features + k
                     _linear(f, at, size, gamma, p, y, k, work)
-                    _respond(weights, rule, gamma[p, k, k], prior[k], u, g, row, at, size, work, y, k)
+                    quad = gamma[p, k, k]
+                    _respond(
+                        weights, rule, quad, prior[k], tilt[k], precision, u, g, row, at, size, work, y, k
+                    )
                     if turn == inner - 1:
                         _tally(work, Z, size, lanes, k)
                         _tally(work, ENTROPY, size, lanes, features + k)
@@ -162,6 +177,8 @@ def sweep(f, gamma, runs, prior, state, weights, rule, noise, inner, fresh):
                             _tally(work, COST, size, lanes, 2 * features + k)
                             _tally(work, SECOND, size, lanes, 3 * features + k)
                             _keep(work, W, at, size, w1, k)
+                        if uneven(precision):
+                            _keep(work, SECOND, at, size, square1, k)
         for k in range(features):
             sums[0, p, k] = _total(lanes, k)
             sums[1, p, k] = _total(lanes, features + k)

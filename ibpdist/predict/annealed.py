@@ -59,26 +59,26 @@ LEAST = 0.01
 
 @dataclass(frozen=True)
 class Law:
-    """`mean` (feature, column), `psi` (column), `odds` (feature)."""
+    """`mean` (feature, column), `psi` (column), `odds` and `tilt`, the mean of the weights (feature)."""
 
     mean: Matrix
     psi: Vector
     odds: Vector
+    tilt: Vector
 
     @classmethod
     def of(cls, predictor: Predictor) -> Law:
-        """psi_d = noise_d + sum_k E y_k^2 Sigma_d,kk, and the variance of the intercept."""
-        psi = predictor.cell_noise + predictor.intercept_variance()
-        psi = psi + predictor.second_moments() @ predictor.variances()
-        return cls(predictor.mean, psi, np.clip(predictor.log_odds, -CERTAIN, CERTAIN))
+        """psi_d = noise_d + E y Sigma_d y', with the variance of the intercept."""
+        odds = np.clip(predictor.log_odds, -CERTAIN, CERTAIN)
+        return cls(predictor.mean, predictor.typical_noise(), odds, predictor.tilt)
 
     def gram(self, seen: Mask) -> Matrix:
         found: Matrix = (self.mean * (seen / self.psi)) @ self.mean.T
         return found
 
     def pull(self, x: Matrix, seen: Mask) -> Matrix:
-        """(row, feature)"""
-        found: Matrix = (x * (seen / self.psi)) @ self.mean.T
+        """(row, feature) what the cells and the prior say of the weights."""
+        found: Matrix = (x * (seen / self.psi)) @ self.mean.T + self.tilt
         return found
 
     def rest(self, x: Matrix, cells: Mask) -> Vector:
@@ -154,7 +154,8 @@ class Runner:
             x, cells = self.x[rows[some]], [seen, seen | asked] if ahead else [seen | asked, seen]
             grams = np.array([self.law.gram(one) for one in cells])
             pulls = np.array([self.law.pull(x, one) for one in cells])
-            legs = Legs(grams, pulls, grams[int(ahead)], self.law.odds, self.start + rows[some])
+            law = self.law
+            legs = Legs(grams, pulls, grams[int(ahead)], law.odds, law.tilt, self.start + rows[some])
             logs[some], kept[some] = self.walk(legs, ends[some], chains, levels, keep, key)
             logs[some, :, int(ahead)] += self.law.rest(x, asked)[:, None]
         visible, both = (logs[:, :, leg].T for leg in ((0, 1) if ahead else (1, 0)))

@@ -9,7 +9,8 @@ Normal weights: w is integrated out as well; with A_z the features that are on,
 
     x | z ~ N(0, diag(psi) + A_z' A_z),    psi_d = noise_d + sum_k z_k Sigma_d,kk,
 
-where psi replaces y Sigma_d y' by its mean over w: exact for a dictionary without variance.
+where psi replaces y Sigma_d y' by its mean over w: exact for a dictionary without variance. Weights of
+mean mu have E[y Sigma_d y'] = (z o mu) Sigma_d (z o mu)' + sum_k z_k Sigma_d,kk, and x the mean A' (z o mu).
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Predictor:
     `mean` (feature, column), `basis` (group, feature, rank) and `spectrum` (group, rank) as in
     model/observations/gaussian_params.py, where all groups may share one basis; `noise` and `group` (column),
     `log_odds` and `active` (feature). `unit` (column) is the variance of the columns, `extra` what cells
-    of a row have of it as noise beside their own (rownoise.py). Rows are taken from the mean of the
+    of a row have of it as noise beside their own (rownoise.py). `slab` (feature) is the mean of the weights,
+    zero without one. Rows are taken from the mean of the
     `intercept` before they are scored.
     """
 
@@ -58,6 +60,7 @@ class Predictor:
     unit: Vector | None = None
     extra: float = 0.0
     intercept: InterceptMoments | None = None
+    slab: Vector | None = None
 
     @property
     def features(self) -> int:
@@ -78,13 +81,26 @@ class Predictor:
 
     def _variance_of_columns(self) -> Vector:
         """(column) as the model has it: E x^2 with weights, Var x without."""
-        share = self.weights.variance(expit(self.log_odds))
+        chance = expit(self.log_odds)
+        share = self.weights.variance(chance) + chance * (1 - chance) * self.tilt**2
         made: Vector = self.noise + share @ self.mean**2 + self.second_moments() @ self.variances()
         return made
 
+    @property
+    def tilt(self) -> Vector:
+        """(feature) mean of the weights, as far as it is a parameter."""
+        return np.zeros(self.features) if self.slab is None else self.slab
+
     def second_moments(self) -> Vector:
         """(feature) E y^2 of a row of which nothing is known."""
-        made: Vector = expit(self.log_odds) * self.weights.second
+        made: Vector = expit(self.log_odds) * (self.weights.second + self.tilt**2)
+        return made
+
+    def typical_noise(self) -> Vector:
+        """(column) noise of a row of which nothing is known, with what the variance of A adds to it."""
+        mean = expit(self.log_odds) * self.tilt
+        spread = (self.second_moments() - mean**2) @ self.variances()
+        made: Vector = self.cell_noise + self.variance(mean[None])[0] + spread
         return made
 
     def select(self, keep: NDArray[np.intp]) -> Predictor:
@@ -96,6 +112,7 @@ class Predictor:
             intercept=None if self.intercept is None else self.intercept.select(keep),
             log_odds=self.log_odds[keep],
             active=self.active[keep],
+            slab=None if self.slab is None else self.slab[keep],
         )
 
     def plug_in(self) -> Predictor:
@@ -125,10 +142,6 @@ class Predictor:
     def variances(self) -> Matrix:
         """(feature, column) variances of the entries of A."""
         return self._along(np.eye(self.features), None)
-
-    def intercept_variance(self) -> Vector | float:
-        """(column) variance of the intercept."""
-        return 0.0 if self.intercept is None else self.variance(np.zeros((1, self.features)))[0]
 
     def _along(self, y: Matrix, centre: Matrix | None) -> Matrix:
         """(pattern, column) y Sigma_d y', of y less the `centre` (group, feature) of the group of d."""
@@ -182,8 +195,19 @@ def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
         # Columns that hardly vary in the rows of the fit may vary in others.
         unit = np.maximum(unit, np.median(unit))
     odds, found = _odds(params, features), systems.weights_of(weights)
-    intercept = InterceptMoments.of(params, len(basis), features)
-    return Predictor(mean, basis, spectrum, noise, group, odds, active, found, unit, intercept=intercept)
+    return Predictor(
+        mean,
+        basis,
+        spectrum,
+        noise,
+        group,
+        odds,
+        active,
+        found,
+        unit,
+        intercept=InterceptMoments.of(params, len(basis), features),
+        slab=np.asarray(params["weight_mean"], dtype=float) if "weight_mean" in params else None,
+    )
 
 
 class Density(Protocol):
@@ -223,16 +247,20 @@ class UnitDensity:
 
 
 class NormalDensity:
-    """w ~ N(0, 1), integrated out through the matrix determinant and inversion lemmas.
+    """w ~ N(mu, 1), integrated out through the matrix determinant and inversion lemmas.
 
-    With F = A_z (x / psi) and M = I + A_z diag(1 / psi) A_z',
-    -2 log p = sum log(2 pi psi) + log |M| + sum x^2 / psi - F' M^-1 F.
+    With F = A_z (x / psi) + mu_z and M = I + A_z diag(1 / psi) A_z',
+    -2 log p = sum log(2 pi psi) + log |M| + sum x^2 / psi + mu_z' mu_z - F' M^-1 F.
     """
 
     def __init__(self, of: Predictor) -> None:
         self.of = of
         self._variances = of.variances()
-        self._noise = of.cell_noise + of.intercept_variance()
+
+    def noise(self, z: Matrix) -> Matrix:
+        """(pattern, column) psi of patterns (pattern, feature)."""
+        made: Matrix = self.of.cell_noise + self.of.variance(z * self.of.tilt) + z @ self._variances
+        return made
 
     def grid(self, x: Matrix, cells: Matrix, z: Matrix) -> Matrix:
         made = np.empty((len(x), len(z)))
@@ -242,29 +270,29 @@ class NormalDensity:
 
     def _one(self, x: Matrix, cells: Matrix, pattern: Vector) -> Vector:
         on = pattern > 0
-        psi, dictionary = self._noise + pattern @ self._variances, self.of.mean[on]
+        psi, dictionary, tilt = self.noise(pattern[None])[0], self.of.mean[on], self.of.tilt[on]
         k = len(dictionary)
         pairs = (dictionary[:, None] * dictionary[None]).reshape(k * k, len(psi))
         inner = np.eye(k) + ((cells / psi) @ pairs.T).reshape(len(cells), k, k)
-        seen = (x / psi) @ dictionary.T
+        seen = (x / psi) @ dictionary.T + tilt
         shared = len(cells) == 1
         solved = np.linalg.solve(inner, seen.T[None] if shared else seen[:, :, None])
         explained = np.einsum("nk,nk->n", seen, solved[0].T if shared else solved[:, :, 0])
-        fixed = cells @ (np.log(psi) + LOG_2PI) + np.linalg.slogdet(inner)[1]
+        fixed = cells @ (np.log(psi) + LOG_2PI) + np.linalg.slogdet(inner)[1] + tilt @ tilt
         made: Vector = -0.5 * (fixed + x**2 @ (1 / psi) - explained)
         return made
 
     def each(self, x: Matrix, cells: Matrix, z: Matrix) -> Vector:
         width = int(z.sum(1).max(initial=0))
         order = np.argsort(-z, axis=1, kind="stable")[:, :width]
-        psi = self._noise + z @ self._variances
-        dictionary = self.of.mean[order] * np.take_along_axis(z, order, 1)[:, :, None]
+        psi, on = self.noise(z), np.take_along_axis(z, order, 1)
+        dictionary, tilt = self.of.mean[order] * on[:, :, None], self.of.tilt[order] * on
         scaled = dictionary * (cells / psi)[:, None, :]
         inner = np.eye(width) + scaled @ dictionary.transpose(0, 2, 1)
-        seen = scaled @ x[:, :, None]
+        seen = scaled @ x[:, :, None] + tilt[:, :, None]
         explained = (seen * np.linalg.solve(inner, seen)).sum((1, 2))
         fixed = (cells * (np.log(psi) + LOG_2PI)).sum(1) + np.linalg.slogdet(inner)[1]
-        made: Vector = -0.5 * (fixed + (x**2 / psi).sum(1) - explained)
+        made: Vector = -0.5 * (fixed + (x**2 / psi).sum(1) + (tilt**2).sum(1) - explained)
         return made
 
 

@@ -1,8 +1,8 @@
 """log p(hidden | visible) of rows with weights: in closed form, or from annealed chains.
 
 The law is that of a row under a dictionary taken for its mean, with cells as much noisier as its
-variance makes them on average: psi_d = noise_d + sum_k chance_k Sigma_d,kk. It is one law for all
-z, so w can be integrated out of it whatever z is (annealed.py).
+variance makes them on average, psi_d = noise_d + E y Sigma_d y'. It is one law for all z, so w can be
+integrated out of it whatever z is (annealed.py).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Law", "closed", "sequential"]
 def closed(
     of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: int = 0
 ) -> tuple[Sampled, Sampled]:
-    """Rows that have every feature: x ~ N(0, A'A + diag(psi)), plug-in and with the dictionary's variance."""
+    """Rows that have every feature, x ~ N(mu A, A'A + diag(psi)), plug-in and with the variance of A."""
     plug, full = (_closed(Law.of(one), x, visible, hidden) for one in (of.plug_in(), of))
     zero = np.zeros(len(x))
     return Sampled(plug, zero), Sampled(full, zero)
@@ -45,5 +45,6 @@ def _evidence(law: Law, x: Matrix, seen: Mask) -> Vector:
     """(row) F' M^-1 F / 2 - log |M| / 2 with all features on."""
     lower = np.linalg.cholesky(np.eye(len(law.odds)) + law.gram(seen))
     half = np.linalg.solve(lower, law.pull(x, seen).T)
-    made: Vector = 0.5 * np.square(half).sum(axis=0) - np.log(np.diagonal(lower)).sum()
+    made: Vector = 0.5 * (np.square(half).sum(axis=0) - law.tilt @ law.tilt)
+    made -= np.log(np.diagonal(lower)).sum()
     return made

@@ -21,13 +21,14 @@ Key = NDArray[np.uint64]
 @dataclass(frozen=True)
 class Legs:
     """What chains of rows with the same cells are drawn for: `grams` (leg, feature, feature) and `pulls`
-    (leg, row, feature) of the cells of each leg, the Gram matrix of `all` cells, the log `odds` (feature),
-    and `rows`, their global numbers."""
+    (leg, row, feature) of the cells of each leg, the Gram matrix of `all` cells, the log `odds` and the mean
+    of the weights, `tilt`, (feature), and `rows`, their global numbers."""
 
     grams: Tables
     pulls: Tables
     all: Matrix
     odds: Vector
+    tilt: Vector
     rows: NDArray[np.intp]
 
 
@@ -58,8 +59,8 @@ class Flips:
     def __call__(
         self, legs: Legs, ends: Ends, chains: int, levels: int, keep: int, key: Key
     ) -> tuple[Tables, Ends]:
-        near, features = annealing.alike(legs.all, self.tag.near), len(legs.odds)
-        room = (*annealing.room(self.tag, features), *annealing.room(self.tag, features))
+        near = annealing.alike(legs.all, self.tag.near)
+        room = (*annealing.room(self.tag, legs.tilt), *annealing.room(self.tag, legs.tilt))
         asked = (ends, legs.rows, chains, levels, keep, key)
         made: tuple[Tables, Ends] = annealing.annealed(
             self.tag, legs.grams, legs.pulls, legs.odds, near, *asked, *room

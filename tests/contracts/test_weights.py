@@ -85,7 +85,8 @@ def test_certain_entries(name, rule):
 
 @every
 def test_score(name):
-    found = WEIGHTS[name].score(WeightSums(cost=np.arange(3.0)))
+    none = np.zeros(3)
+    found = WEIGHTS[name].score(WeightSums(none, none, none, np.arange(3.0)), WEIGHTS[name].slab(3))
     assert sum(found.values()) == (-3.0 if WEIGHTS[name].has_weights else 0)
 
 

@@ -15,30 +15,37 @@ EVERY = [(w, r) for w in WEIGHTS for r in RULES]
 
 def run(made, weights, rule, runs, inner, dtype=np.float64):
     """The kernel on a case of `tables`; new z, w of the tile, and sums."""
-    cast = {name: made[name].astype(dtype) for name in ("f", "gamma", "prior", "z", "w")}
+    cast = {name: made[name].astype(dtype) for name in ("f", "gamma", "prior", "tilt", "z", "w")}
     fresh = (np.full_like(cast["z"], -9), np.full_like(cast["w"], -9))
+    precision = made["precision"]
+    square = np.zeros((0, 0), dtype) if precision is None else np.full_like(cast["z"], -9)
     u, g = made["noise"]
     sums = sweep(
         cast["f"],
         cast["gamma"],
         np.asarray(runs),
         cast["prior"],
+        cast["tilt"],
+        precision if precision is None else precision.astype(dtype),
         (cast["z"], cast["w"]),
         WEIGHTS[weights],
         RULES[rule],
         (u if rule == "draw" else g.astype(dtype), g.astype(dtype)),
         inner,
-        fresh,
+        (*fresh, square),
     )
+    made["square"] = square
     return *fresh, sums
 
 
 def expected(made, weights, rule, runs, inner):
-    return loop(
+    z, w, made["square0"], sums = loop(
         made["f"],
         made["gamma"],
         np.asarray(runs),
         made["prior"],
+        made["tilt"],
+        made["precision"],
         made["z"],
         made["w"],
         weights,
@@ -46,6 +53,7 @@ def expected(made, weights, rule, runs, inner):
         made["noise"],
         inner,
     )
+    return z, w, sums
 
 
 def check(weights, rule, runs, features=3, inner=1):
@@ -114,7 +122,7 @@ def test_a_strip_does_not_depend_on_its_neighbours(weights):
     made = tables(29, 4, runs, weights, "mean", 1)
     z, w, _ = run(made, weights, "mean", runs, 1)
     part = {name: made[name][:, 64:100] for name in ("f", "z", "w")} | {
-        name: made[name] for name in ("gamma", "prior", "noise")
+        name: made[name] for name in ("gamma", "prior", "tilt", "precision", "noise")
     }
     alone, alone_w, _ = run(part, weights, "mean", [0, 36], 1)
     np.testing.assert_array_equal(alone, z[:, 64:100])
@@ -146,17 +154,48 @@ def test_draws_come_as_often_as_their_chance():
         np.zeros((1, 3, 3)),
         np.array([0, rows]),
         odds,
+        np.zeros(3),
+        None,
         (z, fresh[1]),
         WEIGHTS["unit"],
         RULES["draw"],
         (u, u),
         1,
-        fresh,
+        (*fresh, fresh[1]),
     )
     chance = 1 / (1 + np.exp(-odds))
     error = np.sqrt(chance * (1 - chance) / rows)
     assert (np.abs(fresh[0].mean(axis=1) - chance) < 4 * error).all()
     np.testing.assert_array_equal(fresh[0], u < chance[:, None])
+
+
+# --- precisions of rows ---
+
+
+@pytest.mark.parametrize(("weights", "rule"), EVERY)
+@pytest.mark.parametrize("runs", [[0, 63], [0, 1, 66, 131]])
+def test_rows_with_precisions_of_their_own(weights, rule, runs):
+    made = tables(19, 3, runs, weights, rule, 2)
+    made["precision"] = np.random.default_rng(6).gamma(2.0, 0.5, runs[-1])
+    z, w, sums = run(made, weights, rule, runs, 2)
+    z0, w0, sums0 = expected(made, weights, rule, runs, 2)
+    np.testing.assert_allclose(z, z0, rtol=1e-12, atol=1e-13)
+    if weights != "unit":
+        np.testing.assert_allclose(w, w0, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(made["square"], made["square0"], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(sums, sums0, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_equal_precisions_are_another_noise(weights):
+    """Rows that are twice as precise see products and Gram matrices twice as large."""
+    made = tables(23, 4, [0, 70], weights, "mean", 2)
+    other = made | {"f": 2 * made["f"], "gamma": 2 * made["gamma"]}
+    z0, w0, sums0 = run(other, weights, "mean", [0, 70], 2)
+    z, w, sums = run(made | {"precision": np.full(70, 2.0)}, weights, "mean", [0, 70], 2)
+    np.testing.assert_allclose(z, z0, rtol=1e-12)
+    np.testing.assert_allclose(w, w0, rtol=1e-12)
+    np.testing.assert_allclose(sums, sums0, rtol=1e-11, atol=1e-12)
 
 
 # --- log odds of each row ---

@@ -48,6 +48,7 @@ class Case:
     rule: str = "mean"
     scale: str | float = "one"
     mass: str | float = "learn"
+    mu: str | float = 0.0
 
     def __str__(self):
         return "-".join((self.prior, self.weights, self.family, str(self.noise), self.missing, self.rule))
@@ -65,9 +66,8 @@ def algorithm(case, features=3, inner=1, **settings):
     how = {"masked": "groups", "block": "groups", "rows": "rows"}.get(case.missing, "auto")
     given = {"noise": case.noise, "scale": case.scale, "family": case.family, "missing": how} | settings
     prior = PRIORS[case.prior](mass=case.mass)
-    return Coordinate(
-        Model(prior, WEIGHTS[case.weights](), Gaussian(**given), RULES[case.rule]), features, inner
-    )
+    weights = WEIGHTS[case.weights](**({"mu": case.mu} if case.mu else {}))
+    return Coordinate(Model(prior, weights, Gaussian(**given), RULES[case.rule]), features, inner)
 
 
 def problem(seed=0, rows=10, columns=4, missing="complete", dtype=np.float64):

@@ -95,5 +95,6 @@ def sums_of(state, chunk, params, model):
         gram=np.array(grams),
         cross=z @ np.where(seen, x, 0.0),
     )
-    entries = RowSums(on=z.sum(axis=1), second=z.sum(axis=1), entropy=entropy, cost=np.zeros(len(z)))
+    on = z.sum(axis=1)
+    entries = RowSums(on=on, first=on, second=on, entropy=entropy, cost=np.zeros(len(z)))
     return ModelSums(entries=entries, observation=observed)

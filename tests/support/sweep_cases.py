@@ -11,7 +11,7 @@ from tests.support.laplace_reference import laplace_quantile, response
 
 
 def respond(weights, rule, odds, b, a, u, g):
-    """(z, w, w2, entropy, cost) of one entry; cost is that of w given z = 1."""
+    """(z, w, w2, entropy, cost) of one entry; cost is that of w given z = 1 under the untilted prior."""
     if weights == "unit":
         log_odds, w, w2, cost = odds + b - a / 2, 1.0, 1.0, 0.0
     elif weights == "laplace":
@@ -37,9 +37,10 @@ def respond(weights, rule, odds, b, a, u, g):
     return z, w, w2, 0.0, cost
 
 
-def loop(f, gamma, runs, prior, z, w, weights, rule, noise, inner):
-    """New z, w (feature, row) and sums (4, run, feature) of on, entropy, cost, E y^2."""
+def loop(f, gamma, runs, prior, tilt, precision, z, w, weights, rule, noise, inner):
+    """New z, w, E y^2 (feature, row) and sums (4, run, feature) of on, entropy, cost, E y^2."""
     features, rows = f.shape
+    precision, square = np.ones(rows) if precision is None else precision, np.zeros(f.shape)
     z, w = z.copy(), (w.copy() if weights != "unit" else np.ones_like(z))
     sums = np.zeros((4, len(runs) - 1, features))
     for r in range(rows):
@@ -48,14 +49,16 @@ def loop(f, gamma, runs, prior, z, w, weights, rule, noise, inner):
         for turn in range(inner):
             for k in range(features):
                 b = f[k, r] - sum(gamma[p, k, j] * y[j] for j in range(features) if j != k)
+                b = precision[r] * b + tilt[k]
                 u, g = (table[turn * features + k, r] if table.size else 0.0 for table in noise)
                 odds = prior[k] if prior.ndim == 1 else prior[k, r]
-                made = respond(weights, rule, odds, b, gamma[p, k, k], u, g)
+                made = respond(weights, rule, odds, b, precision[r] * gamma[p, k, k], u, g)
                 z[k, r], w[k, r] = made[:2]
                 y[k] = made[0] * made[1]
+                square[k, r] = made[0] * made[2]
                 if turn == inner - 1:
                     sums[:, p, k] += made[0], made[3], made[0] * made[4], made[0] * made[2]
-    return z, w, sums
+    return z, w, square, sums
 
 
 def tables(seed, features, runs, weights, rule, inner, before=0, after=0):
@@ -70,6 +73,8 @@ def tables(seed, features, runs, weights, rule, inner, before=0, after=0):
         "f": rng.normal(size=(features, rows)) * 2,
         "gamma": root @ root.transpose(0, 2, 1),
         "prior": rng.normal(size=features),
+        "tilt": rng.normal(size=features),
+        "precision": None,
         "z": z if rule == "mean" else np.round(z),
         "w": rng.normal(size=shape if weights != "unit" else (0, whole)),
         "noise": (np.zeros((0, 0)), np.zeros((0, 0))),

@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Named, replace
+from ibpdist.base.structs import Named, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Info, Known
-from ibpdist.inference.ascent.params import OFF, ModelParams, ModelSums, without_parents
+from ibpdist.inference.ascent.params import OFF, ModelParams, ModelSums, weight_sums, without_parents
 from ibpdist.inference.starts.begin import Begin, Random
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Params, RowState, RowSums, Sums, Survey
 from ibpdist.model.observations.capabilities import Additive, Padded, Scalable, Tempered, require
 from ibpdist.model.priors._base import PriorSums
-from ibpdist.model.weights._base import WeightSums
+from ibpdist.model.weights._base import slab_at
 
 ACTIVE = 0.5
 COOL, COLD = 0.9, 1e-3
@@ -72,7 +72,11 @@ class Coordinate(Generic[Params, Sums]):
         return begun
 
     def adopt(self, params: ModelParams[Params], survey: Survey) -> ModelParams[Params]:
-        made = replace(params, observation=self.model.observation.adopt(params.observation, survey))
+        made = replace(
+            params,
+            observation=self.model.observation.adopt(params.observation, survey),
+            weights=self.model.weights.slab(len(params.ids), params.weights),
+        )
         return self._filled(made) if self.model.draws else made
 
     def _filled(self, params: ModelParams[Params]) -> ModelParams[Params]:
@@ -92,6 +96,7 @@ class Coordinate(Generic[Params, Sums]):
             ids=np.append(ids, ids.max(initial=-1) + 1 + np.arange(more)),
             **without_parents(len(on)),
             on=on,
+            weights=slab_at(params.weights, np.append(np.arange(len(ids)), np.full(more, -1))),
         )
 
     def start(self, chunk: Chunk, params: ModelParams[Params], draws: Draws) -> RowState:
@@ -120,10 +125,22 @@ class Coordinate(Generic[Params, Sums]):
     def local(
         self, chunk: Chunk, local: RowState, params: ModelParams[Params], draws: Draws
     ) -> tuple[RowState, ModelSums[Sums]]:
+        return self.swept(chunk, local, params, self.model.prior.log_odds(params.prior), draws)
+
+    def swept(
+        self,
+        chunk: Chunk,
+        local: RowState,
+        params: ModelParams[Params],
+        log_odds: NDArray[np.float64],
+        draws: Draws,
+    ) -> tuple[RowState, ModelSums[Sums]]:
+        """One step of a chunk under given log odds (feature) of the features."""
         model, state = self.model, align(local, params)
-        log_odds, seen = model.prior.log_odds(params.prior), self._seen(params.observation, draws.step)
+        prior = model.weights.entry_prior(log_odds, params.weights)
+        seen = self._seen(params.observation, draws.step)
         state, entries, observed = model.observation.sweep(
-            chunk, seen, log_odds, model.weights, model.rules, state, draws, self.inner
+            chunk, seen, prior, model.weights, model.rules, state, draws, self.inner
         )
         return state, ModelSums(entries=entries, observation=observed)
 
@@ -161,7 +178,8 @@ class Coordinate(Generic[Params, Sums]):
     def balanced(
         self, params: ModelParams[Params], sums: ModelSums[Sums]
     ) -> tuple[ModelParams[Params], ModelSums[Sums]]:
-        """Parameters and sums after weights were divided and features multiplied by what is best for each.
+        """Parameters and sums with the prior of the weights at its best, and after weights were divided and
+        features multiplied by what is best for each.
 
         The product is the same, so this is exact; without it both creep to the lengths that their
         priors like.
@@ -170,9 +188,12 @@ class Coordinate(Generic[Params, Sums]):
         if self.model.draws or not isinstance(observation, Scalable):
             return params, sums
         beside = observation.length_prior(params.observation)
+        energy = entries.second * observation.strength(params.observation)
+        energy /= max(float(sums.observation.rows), 1.0)
+        slab, lengths = weights.best(params.weights, weight_sums(entries), energy, beside)
+        params = replace(params, weights=slab)
         if beside is None:
             return params, sums
-        lengths = weights.best_length(entries.on, entries.second, beside)
         observed, rescaled = observation.rescaled(params.observation, sums.observation, lengths)
         return replace(params, observation=observed), ModelSums(self._rescaled(sums, lengths), rescaled)
 
@@ -187,11 +208,8 @@ class Coordinate(Generic[Params, Sums]):
 
     def _rescaled(self, sums: ModelSums[Sums], lengths: NDArray[np.float64]) -> RowSums:
         """Sums of z and w when weights are divided by `lengths` (feature)."""
-        entries = sums.entries
-        cost = self.model.weights.rescaled(
-            WeightSums(cost=entries.cost), entries.on, entries.second, lengths
-        ).cost
-        return replace(entries, cost=cost, second=entries.second / lengths**2)
+        made = self.model.weights.rescaled(weight_sums(sums.entries), lengths)
+        return replace(sums.entries, cost=made.cost, first=made.first, second=made.second)
 
     def score(self, params: ModelParams[Params], sums: ModelSums[Sums]) -> Info:
         """The objective's terms by name, `objective` (with the IBP tail and the priors of learned
@@ -202,7 +220,7 @@ class Coordinate(Generic[Params, Sums]):
         terms = {
             **model.prior.score(params.prior, PriorSums(on=entries.on, rows=sums.observation.rows)),
             "z entropy": float(entries.entropy.sum()),
-            **model.weights.score(WeightSums(cost=entries.cost)),
+            **model.weights.score(weight_sums(entries), params.weights),
             **observed.terms,
         }
         objective = sum(terms.values())
@@ -237,8 +255,14 @@ class Coordinate(Generic[Params, Sums]):
             "log_odds": (("feature",), self.model.prior.log_odds(params.prior)[order]),
             "chance": (("feature",), self.model.prior.expected(params.prior)[order]),
             "mass": ((), np.asarray(params.prior.mass)),
+            **self._described_slab(params, order),
             **self.model.observation.describe(params.observation, order),
         }
+
+    def _described_slab(self, params: ModelParams[Params], order: NDArray[np.intp]) -> Named:
+        if isinstance(params.weights, Nothing):
+            return {}
+        return {"weight_mean": (("feature",), params.weights.mean[order])}
 
     def describe_rows(self, local: RowState, params: ModelParams[Params]) -> Named:
         state, observation = align(local, params), self.model.observation

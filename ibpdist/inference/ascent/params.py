@@ -6,11 +6,12 @@ from typing import Any, Generic
 
 import numpy as np
 
-from ibpdist.base.structs import Array, dims, struct
+from ibpdist.base.structs import NOTHING, Array, Nothing, dims, record, struct
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import Params, RowSums, Sums
 from ibpdist.model.observations.gaussian_params import GaussianParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.weights._base import Slab, WeightSums
 
 OFF = -1
 """The id of the feature that no row has."""
@@ -20,7 +21,7 @@ OFF = -1
 class ModelParams(Generic[Params]):
     """`ids` (feature) are never reused; `on` (feature) and `rows` are of the last step.
 
-    `prior` and `observation` are the records of those factors. A feature that row state has not
+    `prior`, `observation` and `weights` are the records of those factors. A feature that row state has not
     seen yet begins there as the exclusive or of its two `parents` (ids; -1 is the feature that is
     off everywhere), complemented where `flip` is set.
     """
@@ -32,6 +33,7 @@ class ModelParams(Generic[Params]):
     flip: Array = dims("feature")
     on: Array = dims("feature")
     rows: Array = dims()
+    weights: Slab | Nothing = record(default=NOTHING, kw_only=True)
 
 
 @struct
@@ -42,12 +44,18 @@ class ModelSums(Generic[Sums]):
     observation: Sums
 
 
+def weight_sums(entries: RowSums) -> WeightSums:
+    """What the weights are updated from and scored by."""
+    return WeightSums(entries.on, entries.first, entries.second, entries.cost)
+
+
 AnyModelParams = ModelParams[Any]
+AnyModelSums = ModelSums[Any]
 GaussianModel = Model[GaussianParams, GaussianSums]
 GaussianModelParams = ModelParams[GaussianParams]
 GaussianModelSums = ModelSums[GaussianSums]
 
 
-def without_parents(features: int) -> dict[str, Array]:
+def without_parents(features: int) -> dict[str, Any]:
     """`parents` and `flip` of features that begin switched off."""
     return {"parents": np.full((2, features), OFF), "flip": np.zeros(features, dtype=bool)}

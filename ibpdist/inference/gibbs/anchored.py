@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ibpdist.base import words
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Named, replace
+from ibpdist.base.structs import NOTHING, Named, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Info, Known
 from ibpdist.inference.ascent.coordinate import BEYOND_THE_REPORT, Coordinate
@@ -62,7 +62,7 @@ from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_params import LOG_2PI
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.priors.buffet import Buffet
-from ibpdist.model.weights._base import WeightSums
+from ibpdist.model.weights._base import EntryPrior, WeightSums
 
 Float = NDArray[np.float64]
 
@@ -186,8 +186,9 @@ class Anchored:
         model, now = self.model, params.now
         odds = np.empty(state.z.shape, chunk.x.dtype)
         frozen(model.prior.log_odds(now.prior), params.first, order(chunk, draws), odds)
+        prior = EntryPrior.untilted(odds)
         state, entries, seen = model.observation.sweep(
-            chunk, now.observation, odds, model.weights, model.rules, state, draws, self.inner
+            chunk, now.observation, prior, model.weights, model.rules, state, draws, self.inner
         )
         whole = self.observation.impute(chunk, now.observation, model.weights, state, draws)
         xors = xor_sums(whole, state.z, params.pairs, now.observation.group)
@@ -333,10 +334,10 @@ class Anchored:
     def score(self, params: AnchoredParams) -> Info:
         """The log joint density of everything but pi, by terms, and facts that do not depend on the order
         of features. Without a feature there is no scale either."""
-        now, model = params.now, self.model
+        now, model, none = params.now, self.model, np.zeros(1)
         terms = {
             **model.prior.score(now.prior, PriorSums(on=now.on, rows=now.rows)),
-            **model.weights.score(WeightSums(cost=params.cost[None])),
+            **model.weights.score(WeightSums(none, none, none, params.cost[None]), NOTHING),
             "likelihood": float(params.likelihood),
             **self.observation.priors(now.observation),
         }

@@ -46,7 +46,7 @@ def draw_globals(
         seen = z.any(axis=1)
         z, ids, cross = z[seen], ids[seen], None if cross is None else cross[seen]
     on, size = z.sum(axis=1), len(ids)
-    entries = RowSums(on=on, second=on, entropy=np.zeros(size), cost=np.zeros(size))
+    entries = RowSums(on=on, first=on, second=on, entropy=np.zeros(size), cost=np.zeros(size))
     sums = ModelSums(entries=entries, observation=gaussian_sums(data, params.observation.group, z, cross))
     blank = replace(
         params,
@@ -86,7 +86,7 @@ def resized(params: GaussianParams, features: int) -> GaussianParams:
 def blank_params(prior: Any, observed: GaussianParams) -> GaussianModelParams:
     """Parameters before any row has been seen."""
     size = len(observed.mean)
-    zeros = {"on": np.zeros(size), "rows": np.zeros(())}
+    zeros: dict[str, Any] = {"on": np.zeros(size), "rows": np.zeros(())}
     return ModelParams(
         prior=prior, observation=observed, ids=np.arange(size), **without_parents(size), **zeros
     )

@@ -19,13 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.ascent.params import GaussianModel, GaussianModelParams, GaussianModelSums
+from ibpdist.inference.ascent.params import (
+    GaussianModel,
+    GaussianModelParams,
+    GaussianModelSums,
+    weight_sums,
+)
 from ibpdist.inference.moves._base import LEAST_GAIN, Proposal, Situation, exact
 from ibpdist.inference.moves.relabel import Edit, Outcome, evaluate
 from ibpdist.model.observations import dictionary, gaussian_params
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.priors._base import PriorSums
-from ibpdist.model.weights._base import WeightSums
+from ibpdist.model.weights._base import slab_at
 
 Float = NDArray[np.float64]
 
@@ -72,12 +77,13 @@ def gains(model: GaussianModel, params: GaussianModelParams, sums: GaussianModel
     entries, rows = sums.entries, sums.observation.rows
     found = dictionary_gains(params, sums) - entries.entropy
     before = _total(model.prior.score(params.prior, PriorSums(on=entries.on, rows=rows)))
-    before += _total(model.weights.score(WeightSums(cost=entries.cost)))
+    before += _total(model.weights.score(weight_sums(entries), params.weights))
     for place in range(len(found)):
         keep = np.delete(np.arange(len(found)), place)
         fewer = PriorSums(on=entries.on[keep], rows=rows)
         after = _total(model.prior.score(model.prior.select(params.prior, keep), fewer))
-        after += _total(model.weights.score(WeightSums(cost=entries.cost[keep])))
+        left = weight_sums(entries).take(keep)
+        after += _total(model.weights.score(left, slab_at(params.weights, keep)))
         found[place] += after - before
     return found
 

@@ -28,6 +28,7 @@ from ibpdist.model.observations._base import RowSums
 from ibpdist.model.observations.dictionary import known
 from ibpdist.model.observations.gaussian_params import GaussianParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.weights._base import slab_at
 
 Float = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -108,6 +109,7 @@ def blank(model: GaussianModel, edit: Edit, params: GaussianModelParams) -> Gaus
         **_lineage(edit, params),
         on=np.zeros(len(edit.ids)),
         rows=params.rows,
+        weights=slab_at(params.weights, edit.places(params.ids)[0]),
     )
 
 
@@ -165,6 +167,7 @@ def _entries(linear: Float, places: Index, entries: RowSums, rows: float) -> Row
     on = linear @ np.append(entries.on, rows)
     return RowSums(
         on=np.clip(on, 0.0, rows),
+        first=linear @ np.append(entries.first, rows),
         second=np.maximum(linear @ np.append(entries.second, rows), 0.0),
         entropy=inherited(entries.entropy),
         cost=inherited(entries.cost),

@@ -139,4 +139,5 @@ def beginnings(
         **without_parents(features),
         "on": on,
         "rows": survey.rows,
+        "weights": model.weights.slab(features),
     }

@@ -17,6 +17,8 @@ Matrix = NDArray[np.float64]
 
 _LEAST_SHARE, _LEAST_NOISE = 1e-3, 0.02
 _TURNS, _STILL = 50, 1e-6
+_TINY = 1e-9
+"""Share of the largest variance of scores below which one is nothing."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,47 @@ class Loadings:
     noise: Vector
 
 
+@dataclass(frozen=True)
+class Axes:
+    """Leading eigenvalues (feature, falling) and eigenvectors (column, feature) of the second moments of the
+    data about `origin` in units that are multiplied by `unit`, their diagonal `variances` (column), and all
+    eigenvalues that are `known`."""
+
+    values: Vector
+    vectors: Matrix
+    variances: Vector
+    unit: Vector
+    origin: Vector
+    known: Vector
+
+    def simple(self) -> Loadings:
+        """Turned to be simple; in the units of the axes."""
+        return loadings(self.values, self.vectors, self.variances)
+
+    def turned(self, turn: Matrix, off: Vector) -> tuple[Loadings, Vector]:
+        """The first axes turned by `turn` (component, component_), and where rows are whose scores are `off`
+        (component); in the units of the data."""
+        plain, count = unturned(self.values, self.vectors, self.variances), len(turn)
+        first = turn @ plain.mean[:count]
+        mean = np.concatenate([first, plain.mean[count:]])
+        origin = self.origin + (off @ first) / self.unit
+        return Loadings(mean / self.unit, plain.noise / self.unit**2), origin
+
+    def scores(self, x: Matrix, observed: Matrix, count: int) -> Matrix:
+        """(component, row) scores of rows on the first axes, centred and of covariance I."""
+        away = np.where(observed, (x - self.origin) * self.unit, 0.0)
+        if observed.all():
+            found = away @ self.vectors[:, :count]
+        else:
+            plain = unturned(self.values, self.vectors, self.variances)
+            found = regressed_scores(plain.mean[:count], plain.noise, away, observed)
+        found = found - found.mean(axis=0)
+        values, turn = np.linalg.eigh(found.T @ found / len(found))
+        white = turn / np.sqrt(np.maximum(values, _TINY * values[-1]))
+        made: Matrix = turn @ (white.T @ found.T)
+        return made
+
+
 def most(rows: int, columns: int, features: int) -> int:
     """How many features can begin: the last directions of the data hold their noise."""
     return max(1, min(features, rows - 2, columns - 2))
@@ -34,16 +77,31 @@ def most(rows: int, columns: int, features: int) -> int:
 
 def loadings(values: Vector, axes: Matrix, variances: Vector) -> Loadings:
     """From leading eigenvalues (feature, falling) and eigenvectors (column, feature) of the second
-    moments X'X / N of the data, and their diagonal (column).
+    moments X'X / N of the data, and their diagonal (column), turned to be simple."""
+    plain = unturned(values, axes, variances)
+    root = np.sqrt(plain.noise)
+    return Loadings(varimax(plain.mean / root) * root, plain.noise)
+
+
+def unturned(values: Vector, axes: Matrix, variances: Vector) -> Loadings:
+    """The same along the axes.
 
     The part of an eigenvalue that the noise explains, the mean of those left out, is taken off.
     """
     left = max(float(variances.sum() - values.sum()), 0.0) / max(len(variances) - len(values), 1)
     size = np.sqrt(np.maximum(values - left, _LEAST_SHARE * values))
     noise = np.maximum(variances - np.square(axes) @ values, _LEAST_NOISE * variances)
-    noise = np.where(noise > 0, noise, 1.0)
-    root = np.sqrt(noise)
-    return Loadings(varimax(size[:, None] * axes.T / root) * root, noise)
+    return Loadings(size[:, None] * axes.T, np.where(noise > 0, noise, 1.0))
+
+
+def regressed_scores(loading: Matrix, noise: Vector, x: Matrix, observed: Matrix) -> Matrix:
+    """(row, feature) mean of standard normal scores given the observed cells of each row."""
+    made = np.empty((len(x), len(loading)))
+    scaled, eye = loading / noise, np.eye(len(loading))
+    for row, (cells, seen) in enumerate(zip(x, observed, strict=True)):
+        inner = eye + (scaled * seen) @ loading.T
+        made[row] = np.linalg.solve(inner, scaled @ cells)
+    return made
 
 
 def varimax(loading: Matrix) -> Matrix:

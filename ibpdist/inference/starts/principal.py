@@ -18,7 +18,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
 from ibpdist.inference.ascent.params import AnyModelParams, ModelParams
 from ibpdist.inference.starts.begin import beginnings, projected
-from ibpdist.inference.starts.factors import leading, loadings, most
+from ibpdist.inference.starts.factors import Axes, leading, most
 from ibpdist.inference.starts.start_questions import CovarianceQuestion, answer
 from ibpdist.model.model import AnyModel
 from ibpdist.model.observations._base import Survey
@@ -51,20 +51,26 @@ class Principal:
     def init(
         self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
     ) -> AnyModelParams:
-        question, answered = known[-1]
-        rows, rng = max(float(survey.rows), 1.0), draws.generator("init")
-        count = most(int(survey.rows), survey.cells.size, features)
-        probe = question.probe if question.probe.size else np.eye(survey.cells.size)
-        values, axes = leading(answered.product / rows, probe, count)
-        squares = survey.squares - survey.cells * question.centre**2
-        found = loadings(values, axes, squares / rows * question.unit**2)
+        axes, rng = self.axes(features, survey, known), draws.generator("init")
+        found, count = axes.simple(), len(axes.values)
         observed = projected(model).initial(
             model.observation.init(survey, count, rng),
-            found.mean / question.unit,
-            found.noise / question.unit**2,
+            found.mean / axes.unit,
+            found.noise / axes.unit**2,
         )
-        on = np.full(count, rows)
+        on = np.full(count, max(float(survey.rows), 1.0))
         return ModelParams(observation=observed, **beginnings(model, on, survey, rng, features))
+
+    def axes(self, features: int, survey: Survey, known: Known) -> Axes:
+        """The leading principal axes, from the answers to all questions."""
+        question, answered = known[-1]
+        rows, columns = max(float(survey.rows), 1.0), survey.cells.size
+        probe = question.probe if question.probe.size else np.eye(columns)
+        values, vectors = leading(answered.product / rows, probe, len(probe.T))
+        squares = survey.squares - survey.cells * question.centre**2
+        variances = squares / rows * question.unit**2
+        count = most(int(survey.rows), columns, features)
+        return Axes(values[:count], vectors[:, :count], variances, question.unit, question.centre, values)
 
     def _probe(self, columns: int, width: int, known: Known, draws: Draws) -> Float:
         """Orthonormal columns that span random directions, or the products with those before."""

@@ -59,8 +59,32 @@ class SampleAnswer:
     rows: Array = dims("sampled component", reduce="concat", along="sampled")
 
 
-def answer(chunk: Chunk, question: Any, draws: Draws) -> CovarianceAnswer | SampleAnswer:
+@struct("rows-question", since=1)
+class RowsQuestion:
+    """A share of the rows, as they are."""
+
+    share: Array = dims()
+
+
+@struct
+class RowsAnswer:
+    """Rows, and which of their cells are observed."""
+
+    x: Array = dims("sampled column", reduce="concat", along="sampled")
+    observed: Array = dims("sampled column", reduce="concat", along="sampled")
+
+    def chunk(self) -> Chunk:
+        """The rows as data of their own."""
+        complete = bool(self.observed.all())
+        return Chunk(0, 0, np.ascontiguousarray(self.x), None if complete else self.observed)
+
+
+def answer(chunk: Chunk, question: Any, draws: Draws) -> CovarianceAnswer | SampleAnswer | RowsAnswer:
     """Missing cells are taken at the centre."""
+    if isinstance(question, RowsQuestion):
+        some = draws.uniform("sample", chunk.start, chunk.rows, 1)[0] < question.share
+        seen = np.ones(chunk.x.shape, np.bool_) if chunk.observed is None else chunk.observed
+        return RowsAnswer(chunk.x[some], seen[some])
     x = chunk.x - question.centre
     if chunk.observed is not None:
         x *= chunk.observed
@@ -96,6 +120,11 @@ def sample(survey: Survey, rows: int) -> SampleQuestion:
         capped=np.zeros(()),
         share=share,
     )
+
+
+def rows_question(survey: Survey, rows: int) -> RowsQuestion:
+    """A question for about this many rows."""
+    return RowsQuestion(np.asarray(min(1.0, rows / max(float(survey.rows), 1.0))))
 
 
 def initial(

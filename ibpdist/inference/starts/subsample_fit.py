@@ -108,9 +108,9 @@ class SubsampleFit:
 
 def sums_of(z: Float, x: Float) -> GaussianModelSums:
     """Sums of rows x (row, column) with unit weights and independent columns z (feature, row)."""
-    gram = z @ z.T
-    np.fill_diagonal(gram, z.sum(axis=1))
+    gram, on = z @ z.T, z.sum(axis=1)
+    np.fill_diagonal(gram, on)
     return ModelSums(
-        entries=RowSums(z.sum(axis=1), z.sum(axis=1), (entr(z) + entr(1 - z)).sum(axis=1), np.zeros(len(z))),
+        entries=RowSums(on, on, on, (entr(z) + entr(1 - z)).sum(axis=1), np.zeros(len(z))),
         observation=GaussianSums(np.asarray(float(len(x))), gram[None], z @ x),
     )

@@ -41,7 +41,7 @@ def separate(y: Matrix, rng: np.random.Generator, order: tuple[str, ...] = ORDER
     """
     found: list[Rotation] = []
     for name in order:
-        w = _fixed_point(y, _random(len(y), rng), contrast.CONTRASTS[name], _FIRST)
+        w = fixed_point(y, random_rotation(len(y), rng), contrast.CONTRASTS[name], _FIRST)
         found.append(refine(y, w))
         found.sort(key=lambda one: -one.score)
         if len(found) > 1 and found[0].score - found[1].score < _AGREE * len(y):
@@ -58,13 +58,13 @@ def refine(y: Matrix, w: Matrix) -> Rotation:
         state = contrast.fit(u, state, 2)
         return contrast.two_valued(u, state)
 
-    w = _fixed_point(y, w, two_valued, _SECOND)
+    w = fixed_point(y, w, two_valued, _SECOND)
     u = w @ y
     state = contrast.fit(u, state, 2)
     return Rotation(w, state, float(contrast.log_likelihood(u, state).sum()))
 
 
-def _fixed_point(y: Matrix, w: Matrix, kind: Callable[[Matrix], tuple[Matrix, Vector]], most: int) -> Matrix:
+def fixed_point(y: Matrix, w: Matrix, kind: Callable[[Matrix], tuple[Matrix, Vector]], most: int) -> Matrix:
     cov = y @ y.T / y.shape[1]
     for _ in range(most):
         g, slope = kind(w @ y)
@@ -83,5 +83,5 @@ def nearest_rotation(w: Matrix) -> Matrix:
     return made
 
 
-def _random(size: int, rng: np.random.Generator) -> Matrix:
+def random_rotation(size: int, rng: np.random.Generator) -> Matrix:
     return nearest_rotation(rng.standard_normal((size, size)))

@@ -13,7 +13,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
 from ibpdist.base.structs import Array, Named, dims, struct
 from ibpdist.data._base import Chunk
-from ibpdist.model.weights._base import Weights
+from ibpdist.model.weights._base import EntryPrior, Weights
 
 Matrix = NDArray[Any]
 
@@ -62,9 +62,11 @@ class RowState:
 
 @struct
 class RowSums:
-    """Sums over rows that belong to z and w, from the sweep over features; `second` is that of E y^2."""
+    """Sums over rows that belong to z and w, from the sweep over features: of E z, E y, E y^2, the entropy of
+    z, and what weights cost where their prior has no parameters."""
 
     on: Array = dims("feature")
+    first: Array = dims("feature")
     second: Array = dims("feature")
     entropy: Array = dims("feature")
     cost: Array = dims("feature")
@@ -108,15 +110,14 @@ class Observation(Protocol[Params, Sums]):
         self,
         chunk: Chunk,
         params: Params,
-        log_odds: NDArray[np.float64],
+        prior: EntryPrior,
         weights: Weights,
         rules: Rules,
         state: RowState,
         draws: Draws,
         inner: int,
     ) -> tuple[RowState, RowSums, Sums]:
-        """`inner` Gauss-Seidel sweeps over the features of every row, then the sums; log odds are
-        (feature,) or (feature, row)."""
+        """`inner` Gauss-Seidel sweeps over the features of every row, then the sums."""
         ...
 
     def update(self, params: Params, sums: Sums, rule: Rule, rng: np.random.Generator) -> Params:

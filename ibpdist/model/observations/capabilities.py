@@ -34,6 +34,10 @@ class Scalable(Protocol[Params, Sums]):
         """Parameters and sums when each feature of the dictionary is longer by `lengths` (feature)."""
         ...
 
+    def strength(self, params: Params) -> Float:
+        """(feature) what an entry of 1 explains of a row, in units of the noise."""
+        ...
+
     def last_lengths(self, params: Params) -> Float:
         """(feature) by how much the last update rescaled each feature, which row state does not know yet."""
         ...
@@ -84,6 +88,14 @@ class Projected(Protocol[Params]):
     def initial(self, params: Params, mean: Float, noise: Float | None = None) -> Params:
         """Initial parameters with a dictionary (feature, column) and the noise (column) that it leaves;
         without `noise` variances stay as they are."""
+        ...
+
+    def moved(self, params: Params, origin: Float) -> Params:
+        """The same with rows that have no feature at `origin` (column), where there is an intercept."""
+        ...
+
+    def widened(self, params: Params, survey: Survey, grown: float) -> Params:
+        """Parameters for all rows from those of a sample, of which there are `grown` times as many."""
         ...
 
     def lifted(

@@ -31,7 +31,7 @@ from ibpdist.model.observations.scattered import ScatteredPass, filled
 from ibpdist.model.observations.settings import choice, flag, route
 from ibpdist.model.observations.spread import LEAST, column_variances, typical_variance
 from ibpdist.model.observations.tiles import Pass, globals_of
-from ibpdist.model.weights._base import Weights
+from ibpdist.model.weights._base import EntryPrior, Weights
 
 Float = NDArray[np.float64]
 HEATS = (64.0, 32.0, 16.0, 8.0, 4.0, 2.0, 1.0)
@@ -150,6 +150,18 @@ class Gaussian(NoiseAndScale):
         """(column) where rows without features are taken to be when a fit begins."""
         return survey.total / np.maximum(survey.cells, 1.0) if self.intercept else np.zeros(survey.cells.size)
 
+    def moved(self, params: GaussianParams, origin: Float) -> GaussianParams:
+        """The same with rows that have no feature at `origin` (column), where there is an intercept."""
+        if isinstance(params.intercept, Nothing):
+            return params
+        centre = np.zeros_like(params.intercept.centre)
+        return replace(params, intercept=replace(params.intercept, origin=origin, centre=centre))
+
+    def widened(self, params: GaussianParams, survey: Survey, grown: float) -> GaussianParams:
+        """Parameters for all rows from those of a sample, of which there are `grown` times as many."""
+        made = self.adopt(params, survey)
+        return replace(made, spectrum=made.spectrum * grown)
+
     def lifted(
         self,
         coarse: GaussianParams,
@@ -238,6 +250,11 @@ class Gaussian(NoiseAndScale):
         )
         return made, sums.rescaled(lengths)
 
+    def strength(self, params: GaussianParams) -> Float:
+        """(feature) sum over columns of the squares of the dictionary, in units of the noise."""
+        made: Float = np.square(params.mean) @ (1 / params.noise)
+        return made
+
     def last_lengths(self, params: GaussianParams) -> Float:
         """(feature) by how much the last update rescaled each feature."""
         return np.asarray(params.stretch)
@@ -258,7 +275,7 @@ class Gaussian(NoiseAndScale):
         self,
         chunk: Chunk,
         params: GaussianParams,
-        log_odds: Float,
+        prior: EntryPrior,
         weights: Weights,
         rules: Rules,
         state: RowState,
@@ -267,10 +284,10 @@ class Gaussian(NoiseAndScale):
     ) -> tuple[RowState, RowSums, GaussianSums]:
         state = self.in_current_units(state, params)
         if isinstance(params, ScatteredParams):
-            one = ScatteredPass.of(chunk, params, log_odds, weights, rules, state, draws, inner)
+            one = ScatteredPass.of(chunk, params, prior, weights, rules, state, draws, inner)
             return one.run(state.ids)
         made = globals_of(params, chunk.x.dtype)
-        return self.passes.of(chunk, made, log_odds, weights, rules, state, draws, inner).run(state.ids)
+        return self.passes.of(chunk, made, prior, weights, rules, state, draws, inner).run(state.ids)
 
     def impute(
         self, chunk: Chunk, params: GaussianParams, weights: Weights, state: RowState, draws: Draws

@@ -29,7 +29,7 @@ from ibpdist.model.observations.gaussian_params import ScatteredParams, intercep
 from ibpdist.model.observations.gaussian_sums import ScatteredSums
 from ibpdist.model.observations.intercept import RowTotals, VisibleTotals
 from ibpdist.model.observations.tiles import RULES, Entries, Numbers, scratch, tile_rows
-from ibpdist.model.weights._base import Weights
+from ibpdist.model.weights._base import EntryPrior, Weights
 
 Matrix = NDArray[Any]
 Float = NDArray[np.float64]
@@ -154,7 +154,7 @@ class ScatteredPass:
         cls,
         chunk: Chunk,
         params: ScatteredParams,
-        log_odds: Float,
+        prior: EntryPrior,
         weights: Weights,
         rules: Rules,
         state: RowState,
@@ -162,21 +162,23 @@ class ScatteredPass:
         inner: int,
     ) -> ScatteredPass:
         numbers = Numbers.of(chunk, state, draws, inner) if rules.z is Rule.DRAW else None
-        entries = Entries.of(log_odds, state, chunk.x.dtype, numbers)
+        entries = Entries.of(prior, state, chunk.x.dtype, numbers)
         return cls(chunk, params, weights, rules, inner, entries, draws)
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, ScatteredSums]:
         """All tiles: the new row state, and the sums."""
-        entries, drawn = np.zeros((4, len(ids))), self.rules.z is Rule.DRAW
+        entries, first = np.zeros((4, len(ids))), np.zeros(len(ids))
+        drawn = self.rules.z is Rule.DRAW
         totals = Totals.of(self.params, tables_of(self.params, self.chunk.x.dtype))
         for rows in tiles(self.chunk):
             tile, y, second, sums = self._swept(rows)
             entries += sums
+            first += y.sum(axis=1, dtype=np.float64)
             if not drawn:
                 totals.add(tile, y, second)
         state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
         on, entropy, cost, square = entries
-        rows_sums = RowSums(on=on, second=square, entropy=entropy, cost=cost)
+        rows_sums = RowSums(on=on, first=first, second=square, entropy=entropy, cost=cost)
         if drawn:
             return state, rows_sums, drawn_sums(self.chunk, self.params, self._y(state), square, self.draws)
         return state, rows_sums, totals.sums(self.params, float(self.chunk.rows), square)
@@ -196,6 +198,7 @@ class ScatteredPass:
             tile.own,
             tables.a,
             part.prior,
+            part.tilt,
             (part.z0, part.w0),
             self.weights.respond(),
             RULES[self.rules.z],

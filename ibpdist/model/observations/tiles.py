@@ -27,7 +27,7 @@ from ibpdist.model.observations.gaussian_params import GaussianParams, precision
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.intercept import RowTotals
 from ibpdist.model.observations.patterns import Rows, Runs, runs_of
-from ibpdist.model.weights._base import Weights
+from ibpdist.model.weights._base import EntryPrior, Weights
 
 Matrix = NDArray[Any]
 Float = NDArray[np.float64]
@@ -116,11 +116,13 @@ class Numbers:
 class Entries:
     """z and w of the rows of a chunk or tile, (feature, row) each, before and after a pass.
 
-    `prior` holds log odds, (feature,) or (feature, row). `numbers` makes for a tile the tables of `noise`,
-    uniforms and normals (inner * feature, row), which are empty where nothing is drawn.
+    `prior` holds log odds, (feature,) or (feature, row), and `tilt` (feature) the linear evidence of the
+    prior of the weights. `numbers` makes for a tile the tables of `noise`, uniforms and normals
+    (inner * feature, row), which are empty where nothing is drawn.
     """
 
     prior: Matrix
+    tilt: Matrix
     z0: Matrix
     w0: Matrix
     z1: Matrix
@@ -129,16 +131,17 @@ class Entries:
     noise: tuple[Matrix, Matrix]
 
     @classmethod
-    def of(cls, prior: Matrix, state: RowState, dtype: np.dtype[Any], numbers: Numbers | None) -> Entries:
+    def of(cls, prior: EntryPrior, state: RowState, dtype: np.dtype[Any], numbers: Numbers | None) -> Entries:
         fresh, none = (np.empty_like(state.z), np.empty_like(state.w)), np.zeros((0, 0), dtype)
-        return cls(prior.astype(dtype, copy=False), state.z, state.w, *fresh, numbers, (none, none))
+        odds, tilt = prior.log_odds.astype(dtype, copy=False), prior.tilt.astype(dtype, copy=False)
+        return cls(odds, tilt, state.z, state.w, *fresh, numbers, (none, none))
 
     def take(self, rows: Rows) -> Entries:
         """Contiguous copies for some rows: long runs that the processor can foresee, unlike strips."""
         z0, w0 = (np.array(t[:, rows], order="C") for t in (self.z0, self.w0))
         prior = self.prior if self.prior.ndim == 1 else np.array(self.prior[:, rows], order="C")
         noise = self.noise if self.numbers is None else self.numbers.tables(rows, prior.dtype)
-        return Entries(prior, z0, w0, np.empty_like(z0), np.empty_like(w0), None, noise)
+        return Entries(prior, self.tilt, z0, w0, np.empty_like(z0), np.empty_like(w0), None, noise)
 
     def put(self, rows: Rows, part: Entries) -> None:
         self.z1[:, rows], self.w1[:, rows] = part.z1, part.w1
@@ -152,14 +155,16 @@ class Totals:
         groups, features = params.spectrum.shape
         self.entries = np.zeros((4, features))
         self.gram = np.zeros((groups, features, features))
-        self.first = np.zeros((0 if isinstance(params.intercept, Nothing) else groups, features))
+        self.first = np.zeros((groups, features))
+        self.on = np.zeros(features)
         self.cross: Matrix | None = None
         self.shape = params.mean.shape
 
-    def add(self, entries: Float, gram: Float, first: Float, cross: Matrix) -> None:
+    def add(self, entries: Float, gram: Float, first: Float, on: Float, cross: Matrix) -> None:
         self.entries += entries.sum(axis=1)
         self.gram += gram
         self.first += first
+        self.on += on
         if self.cross is None:
             self.cross = cross
         else:
@@ -184,7 +189,7 @@ class Pass:
         cls,
         chunk: Chunk,
         made: Globals,
-        log_odds: Float,
+        prior: EntryPrior,
         weights: Weights,
         rules: Rules,
         state: RowState,
@@ -193,7 +198,7 @@ class Pass:
     ) -> Pass:
         runs = runs_of(chunk.observed, chunk.rows, made.params.group)
         numbers = Numbers.of(chunk, state, draws, inner) if rules.z is Rule.DRAW else None
-        entries = Entries.of(log_odds, state, chunk.x.dtype, numbers)
+        entries = Entries.of(prior, state, chunk.x.dtype, numbers)
         return cls(made, weights, rules, inner, runs, chunk.x, entries)
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, GaussianSums]:
@@ -207,14 +212,15 @@ class Pass:
             rows=np.asarray(float(rows)),
             gram=totals.gram,
             cross=np.zeros(totals.shape) if totals.cross is None else totals.cross,
-            first=RowTotals(totals.first) if len(totals.first) else NOTHING,
+            first=RowTotals(totals.first) if len(self.made.offset) else NOTHING,
         )
         state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
-        return state, RowSums(on=on, second=second, entropy=entropy, cost=cost), sums
+        entries = RowSums(on=on, first=totals.on, second=second, entropy=entropy, cost=cost)
+        return state, entries, sums
 
-    def _tile(self, first: int, last: int) -> tuple[Float, Float, Float, Matrix]:
+    def _tile(self, first: int, last: int) -> tuple[Float, Float, Float, Float, Matrix]:
         """Sums of z and w (4, run, feature), Gram matrices (group, feature, feature), sums of y (group,
-        feature) where there is an intercept, y x."""
+        feature) and over all rows, y x."""
         rows, made = self.runs.rows(first, last), self.made
         tile, part = self.x[rows], self.entries.take(rows)
         starts, masks = self.runs.cut(first, last)
@@ -225,13 +231,8 @@ class Pass:
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
         shape = (features, tile.shape[1])
         out = np.empty(shape, tile.dtype) if first == 0 else scratch("cross", shape, tile.dtype)
-        return sums, by_group, self._first(y, starts, masks), np.matmul(y, tile, out=out)
-
-    def _first(self, y: Matrix, starts: Index, masks: Float) -> Float:
-        if not len(self.made.offset):
-            return np.zeros((0, len(y)))
-        by_run = [y[:, a:b].sum(axis=1, dtype=np.float64) for a, b in pairwise(starts)]
-        return np.asarray(masks.T @ np.array(by_run))
+        by_run = np.array([y[:, a:b].sum(axis=1, dtype=np.float64) for a, b in pairwise(starts)])
+        return sums, by_group, masks.T @ by_run, by_run.sum(axis=0), np.matmul(y, tile, out=out)
 
     def entries_of(
         self, pull: Matrix, gamma: Float, starts: Index, part: Entries
@@ -243,12 +244,14 @@ class Pass:
             gamma.astype(pull.dtype),
             starts,
             part.prior,
+            part.tilt,
+            None,
             (part.z0, part.w0),
             self.weights.respond(),
             RULES[self.rules.z],
             part.noise,
             self.inner,
-            (part.z1, part.w1),
+            (part.z1, part.w1, part.w1[:0]),
         )
         y = self.weights.combine(part.z1, part.w1)
         return sums, run_grams(y, starts, sums[3]), y

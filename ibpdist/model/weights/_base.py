@@ -3,23 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Array, dims, struct
+from ibpdist.base.structs import NOTHING, Array, Nothing, dims, replace, struct
 from ibpdist.model.observations.variances import Evidence
 
 Matrix = NDArray[Any]
 
 
-@struct
-class WeightSums:
-    """`cost` is sum_n E z KL(q(w | z = 1) || p(w)), or -log p(w) of the draws."""
+@struct("slab", since=1)
+class Slab:
+    """Parameters of the prior of weights, given that a row has the feature."""
 
-    cost: Array = dims("feature")
+    mean: Array = dims("feature")
+
+
+@dataclass(frozen=True)
+class WeightSums:
+    """Sums over rows (feature) of E z, E y and E y^2; `cost` is sum_n E z KL(q(w | z = 1) || p(w)), or
+    -log p(w) of the draws, where p has no parameters."""
+
+    on: Matrix
+    first: Matrix
+    second: Matrix
+    cost: Matrix
+
+    def take(self, keep: NDArray[np.intp]) -> WeightSums:
+        """The sums of some features."""
+        return WeightSums(self.on[keep], self.first[keep], self.second[keep], self.cost[keep])
+
+
+@dataclass(frozen=True)
+class EntryPrior:
+    """What is known of the entries of a row before its cells are seen: `log_odds` of z, (feature,) or
+    (feature, row), and `tilt` (feature), the linear evidence for w."""
+
+    log_odds: Matrix
+    tilt: Matrix
+
+    @classmethod
+    def untilted(cls, log_odds: Matrix) -> EntryPrior:
+        """Of weights whose prior has no parameters."""
+        return cls(log_odds, np.zeros(len(log_odds)))
+
+
+def slab_at(slab: Slab | Nothing, places: NDArray[np.intp]) -> Slab | Nothing:
+    """The parameters of the features at these places; -1 is a new feature, whose mean is zero."""
+    return slab if isinstance(slab, Nothing) else replace(slab, mean=np.append(slab.mean, 0.0)[places])
 
 
 class RowDensity(Enum):
@@ -51,6 +87,12 @@ class Weights(Protocol):
     """The most features of a fit whose number of features is left to the data."""
     fit_settings: ClassVar[Mapping[str, object]]
     """Settings of the other axes in variational fits, where they are not the defaults of those axes."""
+
+    @property
+    def rehearsal(self) -> Weights | None:
+        """Weights that a short fit may begin with, where these allow for them: positive ones."""
+        ...
+
     rows_have: ClassVar[str]
     """What features of rows are, for messages: "the features of a fit ..."."""
     rules: ClassVar[frozenset[Rule]]
@@ -63,14 +105,27 @@ class Weights(Protocol):
         """E y (feature, row) from E z and E[w | z = 1]; `w` is empty when rows keep none."""
         ...
 
-    def best_length(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
-        """(feature) c where the objective is highest when weights are divided by c and features multiplied.
+    def slab(self, features: int, known: Slab | Nothing = NOTHING) -> Slab | Nothing:
+        """Parameters of the prior of the weights where a fit begins: those `known` of another fit, if they
+        are learned; nothing where it has none."""
+        ...
 
-        `on` and `second` (feature) are sums of E z and E y^2, `beside` is the part of the dictionary's prior.
+    def entry_prior(self, log_odds: Matrix, slab: Slab | Nothing) -> EntryPrior:
+        """The prior of entries, given that of z: its log odds, (feature,) or (feature, row)."""
+        ...
+
+    def best(
+        self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
+    ) -> tuple[Slab | Nothing, Matrix]:
+        """Parameters of the prior, and (feature) lengths c, where the objective is highest when weights are
+        divided by c and features multiplied.
+
+        `energy` (feature) is what a feature explains of a row, in units of the noise; `beside` is the part
+        of the dictionary's prior, without which lengths are given.
         """
         ...
 
-    def rescaled(self, sums: WeightSums, on: Matrix, second: Matrix, lengths: Matrix) -> WeightSums:
+    def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
         """The sums when weights are divided by `lengths` (feature)."""
         ...
 
@@ -82,7 +137,7 @@ class Weights(Protocol):
         """-log p(w), of the shape of w."""
         ...
 
-    def score(self, sums: WeightSums) -> dict[str, float]:
+    def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
         """Terms of the objective by name."""
         ...
 

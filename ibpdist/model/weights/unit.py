@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.rules import Rule
+from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import respond
 from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import RowDensity, WeightSums
+from ibpdist.model.weights._base import EntryPrior, RowDensity, Slab, WeightSums
 
 Matrix = NDArray[Any]
 
@@ -30,17 +31,29 @@ class Unit:
     rows_have: ClassVar[str] = "are present or absent"
     rules: ClassVar[frozenset[Rule]] = frozenset(Rule)
 
+    @property
+    def rehearsal(self) -> None:
+        return None
+
     def respond(self) -> respond.Unit:
         return respond.Unit()
 
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z
 
-    def best_length(self, on: Matrix, second: Matrix, beside: Evidence) -> Matrix:
-        """A weight of one is not another."""
-        return np.ones(len(on))
+    def slab(self, features: int, known: Slab | Nothing = NOTHING) -> Nothing:
+        return NOTHING
 
-    def rescaled(self, sums: WeightSums, on: Matrix, second: Matrix, lengths: Matrix) -> WeightSums:
+    def entry_prior(self, log_odds: Matrix, slab: Slab | Nothing) -> EntryPrior:
+        return EntryPrior.untilted(log_odds)
+
+    def best(
+        self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
+    ) -> tuple[Slab | Nothing, Matrix]:
+        """A weight of one is not another."""
+        return slab, np.ones(len(sums.on))
+
+    def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
         return sums
 
     def variance(self, chance: Matrix) -> Matrix:
@@ -49,7 +62,7 @@ class Unit:
     def neg_log_prior(self, w: Matrix) -> Matrix:
         return np.zeros_like(w)
 
-    def score(self, sums: WeightSums) -> dict[str, float]:
+    def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
         return {}
 
     def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:

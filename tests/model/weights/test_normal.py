@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from ibpdist.base.rules import Rule
+from ibpdist.base.structs import NOTHING
 from ibpdist.kernels import respond
 from ibpdist.model.observations.variances import Evidence
 from ibpdist.model.weights._base import WeightSums
@@ -20,7 +21,8 @@ def test_y_is_z_times_w():
 
 
 def test_score_is_minus_the_cost():
-    assert Normal().score(WeightSums(cost=np.array([1.5, 2.0]))) == {"weights": -3.5}
+    none = np.zeros(2)
+    assert Normal().score(WeightSums(none, none, none, np.array([1.5, 2.0])), NOTHING) == {"weights": -3.5}
 
 
 def test_compiled_response_and_rules():
@@ -91,15 +93,19 @@ def test_cost_of_smaller_weights():
     z, m, v, _ = length_problem()
     c = np.array([0.5, 1.0, 3.0])
     on, second = z.sum(axis=1), (z * (m**2 + v)).sum(axis=1)
-    found = Normal().rescaled(WeightSums(cost=cost(z, m, v)), on, second, c).cost
-    np.testing.assert_allclose(found, cost(z, m / c[:, None], v / c[:, None] ** 2), rtol=1e-12)
+    first = (z * m).sum(axis=1)
+    found = Normal().rescaled(WeightSums(on, first, second, cost(z, m, v)), c)
+    np.testing.assert_allclose(found.cost, cost(z, m / c[:, None], v / c[:, None] ** 2), rtol=1e-12)
+    np.testing.assert_allclose(found.first, first / c)
+    np.testing.assert_allclose(found.second, second / c**2)
 
 
 def test_lengths_are_where_the_objective_is_highest():
     """Minus the cost, minus half of (cells log c^2 + squares (1 / c^2 - 1)) of the dictionary's prior."""
     z, m, v, beside = length_problem()
     on, second = z.sum(axis=1), (z * (m**2 + v)).sum(axis=1)
-    best = Normal().best_length(on, second, beside)
+    slab, best = Normal().best(NOTHING, WeightSums(on, on, second, on), on, beside)
+    assert slab is NOTHING
 
     def value(c):
         rest = 0.5 * (beside.cells * np.log(c**2) + beside.squares * (c**-2.0 - 1))
@@ -110,7 +116,8 @@ def test_lengths_are_where_the_objective_is_highest():
 
 
 def test_unused_features_take_the_length_of_their_prior():
-    found = Normal().best_length(np.zeros(1), np.zeros(1), Evidence(np.full(1, 2.0), np.full(1, 8.0), 0.0))
+    none, beside = np.zeros(1), Evidence(np.full(1, 2.0), np.full(1, 8.0), 0.0)
+    _, found = Normal().best(NOTHING, WeightSums(none, none, none, none), none, beside)
     assert found == pytest.approx(2.0)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ibpdist.base.rules import Rule
+from ibpdist.base.structs import NOTHING
 from ibpdist.kernels import respond
 from ibpdist.model.observations.variances import Evidence
 from ibpdist.model.weights._base import WeightSums
@@ -28,7 +29,7 @@ def test_rows_keep_no_weights():
 
 
 def test_no_terms():
-    assert Unit().score(WeightSums(cost=np.array([1.0, 2.0]))) == {}
+    assert Unit().score(WeightSums(*[np.array([1.0, 2.0])] * 4), NOTHING) == {}
 
 
 def test_compiled_response_and_rules():
@@ -44,9 +45,12 @@ def test_sample_is_one():
 
 
 def test_weights_of_one_have_no_other_length():
-    on, cost = np.array([3.0, 0.0]), WeightSums(cost=np.zeros(2))
-    np.testing.assert_array_equal(Unit().best_length(on, on, Evidence(on, on, 0.0)), [1, 1])
-    assert Unit().rescaled(cost, on, on, np.ones(2)) is cost
+    on, none = np.array([3.0, 0.0]), np.zeros(2)
+    cost = WeightSums(on, on, on, none)
+    slab, lengths = Unit().best(NOTHING, cost, on, Evidence(on, on, 0.0))
+    assert slab is NOTHING
+    np.testing.assert_array_equal(lengths, [1, 1])
+    assert Unit().rescaled(cost, np.ones(2)) is cost
 
 
 def test_a_weight_of_one_is_no_surprise():

@@ -1,0 +1,172 @@
+"""The best of short fits of a sample of rows: the start of features with weights (starts-and-moves.md 21).
+
+Fits end in different features where they begin at principal components, at independent components of the
+scores, or with weights that are positive, and none of the three is always the best. Each is fitted to the
+same rows for some passes, the highest objective goes on. Rows are a sample where there are many.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import NOTHING, replace
+from ibpdist.data._base import Chunk
+from ibpdist.inference._base import Known
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.inference.ascent.params import AnyModelParams, AnyModelSums, ModelParams
+from ibpdist.inference.starts import start_questions
+from ibpdist.inference.starts.begin import beginnings, projected
+from ibpdist.inference.starts.factors import Axes, Loadings
+from ibpdist.inference.starts.independent import ROWS_PER_COMPONENT, independent, signal_components
+from ibpdist.inference.starts.principal import Principal
+from ibpdist.inference.starts.start_questions import RowsAnswer, rows_question
+from ibpdist.model.model import AnyModel
+from ibpdist.model.observations._base import RowState, Survey
+
+Float = NDArray[np.float64]
+
+CELLS = 4_000_000
+"""Cells of the rows that short fits see, unless rows would be too few."""
+MOST_CELLS = 64_000_000
+"""Most cells: of wider data the independent components are taken without a fit."""
+ROWS_PER_FEATURE = 10
+PASSES = 60
+FORCED = 5
+"""Passes in which rows have every feature."""
+CERTAIN = 20.0
+"""Log odds of features that rows are made to have."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """Begins where the best of short fits ends."""
+
+    principal: Principal = field(default_factory=Principal)
+    passes: int = PASSES
+
+    name: ClassVar[str] = "best"
+
+    def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
+        if known and isinstance(known[-1][1], RowsAnswer):
+            return None
+        asked = self.principal.ask(model, features, survey, known, draws)
+        if asked is not None:
+            return asked
+        return rows_question(survey, sample_rows(survey, features))
+
+    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
+        return start_questions.answer(chunk, question, draws)
+
+    def init(
+        self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
+    ) -> AnyModelParams:
+        *looks, (_, sample) = known
+        axes = self.principal.axes(features, survey, looks)
+        trial = Trial(model, features, sample.chunk(), draws)
+        simple = axes.simple()
+        plain = trial.begun(Loadings(simple.mean / axes.unit, simple.noise / axes.unit**2), axes.origin)
+        turned = _turned(axes, sample, survey, draws.generator("independent"))
+        if turned is None:
+            return trial.whole(plain, survey)
+        independent = trial.begun(*turned)
+        if sample.x.size > MOST_CELLS:
+            return trial.whole(independent, survey)
+        ended = [trial.fitted(start, self.passes) for start in (independent, plain)]
+        ended += trial.positive(independent, self.passes)
+        return trial.whole(max(ended, key=lambda one: one.objective).params, survey)
+
+
+def sample_rows(survey: Survey, features: int) -> int:
+    """How many rows short fits see."""
+    return max(CELLS // survey.cells.size, ROWS_PER_FEATURE * features)
+
+
+def _turned(
+    axes: Axes, sample: RowsAnswer, survey: Survey, rng: np.random.Generator
+) -> tuple[Loadings, Float] | None:
+    """The leading axes turned to independent components, with where rows are that have none of them; None
+    where rows are too few."""
+    rows, trace = int(survey.rows), float(axes.variances.sum())
+    count = signal_components(axes.known, trace, rows, len(axes.variances), len(axes.values))
+    if not count or len(sample.x) < ROWS_PER_COMPONENT * count:
+        return None
+    found = independent(axes.scores(sample.x, sample.observed, count), rng)
+    return axes.turned(found.turn, found.off)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Where a short fit ended."""
+
+    params: AnyModelParams
+    sums: AnyModelSums
+    state: RowState
+    objective: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Short fits of a model to rows in memory."""
+
+    model: AnyModel
+    features: int
+    chunk: Chunk
+    draws: Draws
+
+    def begun(self, found: Loadings, origin: Float) -> AnyModelParams:
+        """Parameters with a dictionary, and where rows are that have no feature (column)."""
+        observation, survey = projected(self.model), self.model.observation.summarise(self.chunk)
+        count, rng = len(found.mean), self.draws.generator("init")
+        blank = self.model.observation.init(survey, count, rng)
+        seen = observation.moved(observation.initial(blank, found.mean, found.noise), origin)
+        on = np.full(count, float(survey.rows))
+        return ModelParams(observation=seen, **beginnings(self.model, on, survey, rng, self.features))
+
+    def fitted(self, params: AnyModelParams, passes: int) -> Ended:
+        """After some passes from parameters of these rows, in the first of which rows have every feature."""
+        forced = np.full(len(params.ids), CERTAIN)
+        at = self._step(params, self._state(params), forced)
+        for step in range(1, passes):
+            odds = forced if step < FORCED else self.model.prior.log_odds(at.params.prior)
+            at = self._step(at.params, at.state, odds)
+        return at
+
+    def positive(self, params: AnyModelParams, passes: int) -> list[Ended]:
+        """A fit whose weights are positive in the first passes, if those of the model may be."""
+        weights = self.model.weights.rehearsal
+        if weights is None:
+            return []
+        first = dataclasses.replace(self, model=dataclasses.replace(self.model, weights=weights))
+        at = first.fitted(replace(params, weights=NOTHING), passes - passes // 3)
+        own = replace(at.params, weights=self.model.weights.slab(len(at.params.ids)))
+        made, info = self._fit.update(own, at.sums, self.draws)
+        at = Ended(made, at.sums, at.state, info.objective)
+        for _ in range(passes // 3):
+            at = self._step(at.params, at.state, self.model.prior.log_odds(at.params.prior))
+        return [at]
+
+    def whole(self, params: AnyModelParams, survey: Survey) -> AnyModelParams:
+        """Parameters for all rows."""
+        grown = float(survey.rows) / max(float(self.chunk.rows), 1.0)
+        rng = self.draws.generator("init")
+        held = beginnings(self.model, params.on * grown, survey, rng, self.features)
+        observed = projected(self.model).widened(params.observation, survey, grown)
+        return ModelParams(observation=observed, **held | {"weights": params.weights})
+
+    @property
+    def _fit(self) -> Coordinate[Any, Any]:
+        return Coordinate(self.model, self.features)
+
+    def _state(self, params: AnyModelParams) -> RowState:
+        return self._fit.start(self.chunk, params, self.draws)
+
+    def _step(self, params: AnyModelParams, state: RowState, log_odds: Float) -> Ended:
+        state, sums = self._fit.swept(self.chunk, state, params, log_odds, self.draws)
+        made, info = self._fit.update(params, sums, self.draws)
+        return Ended(made, sums, state, info.objective)
