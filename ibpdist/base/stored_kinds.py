@@ -26,6 +26,8 @@ HOMES: Mapping[str, str] = {
     "members": "ibpdist.inference.batch",
     "model-params": "ibpdist.inference.ascent.params",
     "nothing": "ibpdist.base.structs",
+    "row-noise": "ibpdist.model.observations.row_noise",
+    "row-precision": "ibpdist.model.observations.row_noise",
     "row-state": "ibpdist.model.observations._base",
     "rows-question": "ibpdist.inference.starts.start_questions",
     "sample-question": "ibpdist.inference.starts.start_questions",

@@ -126,11 +126,20 @@ def build(
         raise UsageError(f"intercept: {system} has none, as samplers do not draw one; center the columns")
     if row.sampler and weights.slab(1) is not NOTHING:
         raise UsageError(f"mu: {system} has none, as samplers do not draw it; use a variational system")
+    if observation.row_noise == "learn":
+        _refuse_row_noise(row, weights)
     model, method = Model(prior, weights, observation, row.rules), METHODS[row.method]
     unknown = [name for name in wanted if name not in method.settings]
     if unknown:
         raise UsageError(_unknown("setting", unknown[0], settings_of(system)))
     return method.make(model, MethodOptions(features, inner, burn, wanted))
+
+
+def _refuse_row_noise(row: System, weights: Weights) -> None:
+    if row.sampler:
+        raise UsageError(f"row_noise: {row.name} has none, as samplers do not draw it")
+    if not weights.has_weights:
+        raise UsageError(f"row_noise: {row.name} has none: its features are present or absent; use fa-...")
 
 
 def entries(system: str, settings: Mapping[str, object]) -> int:

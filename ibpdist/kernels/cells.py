@@ -15,7 +15,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ibpdist.kernels.respond import decide, noise_at, normal_at, odds_at, varies, weigh, weight_at
+from ibpdist.kernels.respond import (
+    decide,
+    noise_at,
+    normal_at,
+    odds_at,
+    precision_at,
+    varies,
+    weigh,
+    weight_at,
+)
 
 LANES, BLOCK = 32, 64
 PAIR = 2
@@ -36,14 +45,16 @@ def leave(x, observed, root, left, seen):
 
 
 @njit(cache=True, **OPTIONS)
-def moments(left, total):
-    """Add to `total` (2, column) sums over the rows of r and of its squares."""
+def moments(left, precision, total):
+    """Add to `total` (2, column) sums over the rows of r, and of its squares over the weights of visible
+    cells, which are the precisions of the rows, or 1 without."""
     rows, columns = left.shape
     part = np.zeros((2, columns), left.dtype)
     for n in range(rows):
+        times = precision_at(precision, left[n, 0], n)
         for d in range(columns):
             part[0, d] += left[n, d]
-            part[1, d] += left[n, d] * left[n, d]
+            part[1, d] += left[n, d] * left[n, d] / times
     for d in range(total.shape[1]):
         total[0, d] += part[0, d]
         total[1, d] += part[1, d]

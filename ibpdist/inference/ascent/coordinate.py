@@ -272,6 +272,8 @@ class Coordinate(Generic[Params, Sums]):
         found: Named = {"z": (("feature", "row"), state.z[order])}
         if self.model.weights.has_weights:
             found["w"] = (("feature", "row"), state.w[order])
+        if not isinstance(state.precision, Nothing):
+            found["precision"] = (("row",), np.asarray(state.precision.mean))
         return found
 
 
@@ -300,7 +302,7 @@ def align(state: RowState, params: ModelParams[Params]) -> RowState:
     flipped = new & params.flip.astype(bool)
     z[flipped] = 1 - z[flipped]
     w = _taken(state.w, place, first) if state.w.shape[0] else state.w
-    return RowState(ids=np.asarray(params.ids), z=z, w=w)
+    return replace(state, ids=np.asarray(params.ids), z=z, w=w)
 
 
 def _taken(table: NDArray[Any], place: dict[int, int], ids: NDArray[Any]) -> NDArray[Any]:

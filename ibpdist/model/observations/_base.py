@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
-from ibpdist.base.structs import Array, Named, dims, struct
+from ibpdist.base.structs import NOTHING, Array, Named, Nothing, dims, record, struct
 from ibpdist.data._base import Chunk
+from ibpdist.model.observations.row_noise import RowPrecision
 from ibpdist.model.weights._base import EntryPrior, Weights
 
 Matrix = NDArray[Any]
@@ -38,7 +39,8 @@ class Survey:
     """Facts of the data that are needed once.
 
     `missing` is a sum, modulo 2^64, of a hash of the rows in which a column is missing:
-    equal values mean missing in the same rows.
+    equal values mean missing in the same rows. Of some rows of each chunk `looked` counts the observed cells,
+    and `common` those that have the most frequent value.
     """
 
     rows: Array = dims()
@@ -46,18 +48,22 @@ class Survey:
     total: Array = dims("column")
     squares: Array = dims("column")
     missing: Array = dims("column")
+    looked: Array = dims("column", default=0.0)
+    common: Array = dims("column", default=0.0)
 
 
 @struct("row-state", since=1)
 class RowState:
     """What a chunk's rows keep between steps: E z, and E[w | z = 1] unless weights are unit.
 
-    `ids` names the features as they were when this was written.
+    `ids` names the features as they were when this was written; `precision` is that of rows with a noise of
+    their own.
     """
 
     ids: Array = dims("feature", reduce="same")
     z: Array = dims("feature row", reduce="concat")
     w: Array = dims("weight row", reduce="concat")
+    precision: RowPrecision | Nothing = record(default=NOTHING, kw_only=True)
 
 
 @struct

@@ -20,14 +20,18 @@ from ibpdist.base.structs import NOTHING, Named, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary, gaussian_params, variances
 from ibpdist.model.observations._base import RowState, RowSums, Score, Survey
+from ibpdist.model.observations.described import described
+from ibpdist.model.observations.facts import common, survey_of
 from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams, ScatteredParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.observations.imputed import filled
 from ibpdist.model.observations.intercept import Intercept, regrouped
 from ibpdist.model.observations.intercept import initial as initial_intercept
 from ibpdist.model.observations.noise_and_scale import NoiseAndScale
-from ibpdist.model.observations.patterns import column_groups, many, missing_rows, refined
+from ibpdist.model.observations.patterns import column_groups, many, refined
 from ibpdist.model.observations.rotation import Family
-from ibpdist.model.observations.scattered import ScatteredPass, filled
+from ibpdist.model.observations.row_noise import START, RowNoise
+from ibpdist.model.observations.scattered import ScatteredPass
 from ibpdist.model.observations.settings import choice, flag, route
 from ibpdist.model.observations.spread import LEAST, column_variances, typical_variance
 from ibpdist.model.observations.tiles import Pass, globals_of
@@ -39,6 +43,8 @@ TINY = 1e-24
 """The least fixed noise, as a share of the variance of a cell: squares over smaller ones overflow float32."""
 EXACT_BYTES = 64 << 20
 """Largest size of the Gram matrices of all column groups of new rows that are taken at once."""
+DISCRETE = 0.7
+"""Mean share of the most frequent value of columns above which rows have the same noise."""
 COVARIANCE = ("basis", "spectrum", "ahead")
 
 
@@ -47,17 +53,20 @@ class Gaussian(NoiseAndScale):
     """Settings: `noise` one, column or a fixed variance; `scale` one or feature (learned) or fixed;
     `family` of q(A). Missing cells are exact by either route: `missing` groups has a Gram matrix for each
     group of columns that are missing together, rows has one for each row; auto and exact take the
-    cheaper of them. With `intercept` every row has a value of each column beside its features."""
+    cheaper of them. With `intercept` every row has a value of each column beside its features; with
+    `row_noise` learn some rows are noisier than others."""
 
     family: Family = Family.STRUCTURED
     missing: Literal["auto", "exact", "groups", "rows"] = "auto"
     intercept: bool = False
+    row_noise: Literal["learn", "none"] = "none"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         choice("family", self.family, tuple(Family), number=False)
         route(self.missing)
         flag("intercept", self.intercept)
+        choice("row_noise", self.row_noise, ("learn", "none"), number=False)
         object.__setattr__(self, "family", Family(self.family))
 
     name: ClassVar[str] = "gaussian"
@@ -69,17 +78,7 @@ class Gaussian(NoiseAndScale):
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     def summarise(self, chunk: Chunk) -> Survey:
-        x = chunk.x
-        seen = (
-            np.full(x.shape[1], float(chunk.rows)) if chunk.observed is None else chunk.observed.sum(axis=0)
-        )
-        return Survey(
-            rows=np.asarray(float(chunk.rows)),
-            cells=seen.astype(np.float64),
-            total=x.sum(axis=0, dtype=np.float64),
-            squares=np.einsum("nd,nd->d", x, x, dtype=np.float64),
-            missing=missing_rows(chunk),
-        )
+        return survey_of(chunk)
 
     def init(self, survey: Survey, features: int, rng: np.random.Generator) -> GaussianParams:
         """A random dictionary, noise as large as the data's variance.
@@ -119,6 +118,8 @@ class Gaussian(NoiseAndScale):
         facts |= {"noise": noise, "scale": scale, "stretch": np.ones(params.scale.size), "mean": params.mean}
         alike = kind is type(params) and np.array_equal(params.group, facts["group"])
         facts["intercept"] = _adopted_intercept(params, facts["intercept"], alike)
+        if not (isinstance(facts["row_noise"], Nothing) or isinstance(params.row_noise, Nothing)):
+            facts["row_noise"] = params.row_noise
         if alike:
             return replace(params, **{n: v for n, v in facts.items() if n not in COVARIANCE})
         return kind(**facts, entropy=np.zeros(()))
@@ -143,7 +144,7 @@ class Gaussian(NoiseAndScale):
 
     def isotropic(self) -> Gaussian:
         """The same with one noise for all columns, as there is in units of the noise, and no intercept."""
-        plain = dataclasses.replace(self, intercept=False)
+        plain = dataclasses.replace(self, intercept=False, row_noise="none")
         return dataclasses.replace(plain, noise="one") if isinstance(self.noise, str) else plain
 
     def origin(self, survey: Survey) -> Float:
@@ -231,6 +232,8 @@ class Gaussian(NoiseAndScale):
             "unit": np.asarray(typical_variance(survey)),
             "spread": column_variances(survey),
             "intercept": NOTHING,
+            "common": common(survey),
+            "row_noise": self._row_noise(survey),
         }
         if self.intercept:
             facts["intercept"] = initial_intercept(survey.total, survey.cells, groups, features)
@@ -308,7 +311,12 @@ class Gaussian(NoiseAndScale):
         noise, ratio = self.fitted_variances(params, sums, rotated)
         params = replace(params, noise=noise, scale=params.scale * ratio)
         solved = dictionary.solve(params, [r.rescaled(ratio) for r in rotated])
-        return replace(solved, scale=self.relevances(solved), intercept=sums.intercept(solved))
+        return replace(
+            solved,
+            scale=self.relevances(solved),
+            intercept=sums.intercept(solved),
+            row_noise=sums.best_row_noise(solved),
+        )
 
     def magnitude(self, params: GaussianParams) -> float:
         """Sum of squares in units of the noise: what cancels in the likelihood (linear-gaussian.md 11)."""
@@ -321,9 +329,10 @@ class Gaussian(NoiseAndScale):
         """
         constant = sums.cells(params) @ (LOG_2PI + np.log(params.noise))
         if self.intercept:
-            constant += np.log(np.maximum(sums.raw_cells(params), 1.0)).sum()
+            constant += np.log(sums.intercept_cells(params)).sum()
         likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
-        return Score({"likelihood": float(likelihood), **self.priors(params)}, self.magnitude(params))
+        terms = {"likelihood": float(likelihood), **sums.row_noise_score(params), **self.priors(params)}
+        return Score(terms, self.magnitude(params))
 
     def priors(self, params: GaussianParams) -> dict[str, float]:
         """The terms of the score that need no rows."""
@@ -350,28 +359,19 @@ class Gaussian(NoiseAndScale):
     def describe(self, params: GaussianParams, order: NDArray[np.intp]) -> Named:
         shared = params.scale[0] if params.scale.size else np.nan
         return {
-            "mean": (("feature", "column"), params.mean[order]),
-            "mean_sd": (("feature", "column"), np.sqrt(gaussian_params.variance(params))[order]),
             "noise": (("column",), params.noise)
             if self.noise == "column"
             else ((), params.noise[:1].reshape(())),
             "scale": (("feature",), params.scale[order])
             if self.scale == "feature"
             else ((), np.asarray(shared)),
-            "spread": (("column",), params.spread),
-            **self._described_intercept(params),
-            **params.describe(order),
+            **described(params, order),
         }
 
-    def _described_intercept(self, params: GaussianParams) -> Named:
-        if isinstance(params.intercept, Nothing):
-            return {}
-        sd = np.sqrt(gaussian_params.intercept_variance(params))
-        return {
-            "intercept": (("column",), gaussian_params.intercept_mean(params)),
-            "intercept_sd": (("column",), sd),
-            "intercept_error": (("column",), params.intercept.error * params.noise),
-        }
+    def _row_noise(self, survey: Survey) -> RowNoise | Nothing:
+        """Nothing where columns have mostly one value: there it pays for what is no structure."""
+        even = self.row_noise == "none" or float(common(survey).mean()) > DISCRETE
+        return NOTHING if even else RowNoise(np.asarray(START))
 
     def _groups(self, survey: Survey, features: int) -> tuple[NDArray[np.intp], bool]:
         """Groups of columns, and whether each row has a Gram matrix of its own (then there is one group)."""

@@ -16,6 +16,7 @@ from ibpdist.base.structs import NOTHING, Array, Named, Nothing, dims, record, r
 from ibpdist.model.observations.covariance import shrink, variance_along
 from ibpdist.model.observations.intercept import Intercept
 from ibpdist.model.observations.rotation import Columns, Rotation
+from ibpdist.model.observations.row_noise import RowNoise
 
 Float = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
@@ -28,7 +29,8 @@ class GaussianParams:
     `group` (column) maps columns to groups. `cells`, `squares` (column): number of observed cells, and
     the sum of their squares. `unit` is the typical variance of a cell, `spread` (column) that of each
     column. `entropy` is that of q(A). `stretch` (feature): by how much the last update rescaled each feature;
-    what rows have of it must be divided by that before it is used again.
+    what rows have of it must be divided by that before it is used again. `common` (column) is the share of
+    the most frequent value.
     """
 
     mean: Array = dims("feature column")
@@ -43,7 +45,9 @@ class GaussianParams:
     unit: Array = dims()
     spread: Array = dims("column")
     stretch: Array = dims("feature")
+    common: Array = dims("column", default=0.0)
     intercept: Intercept | Nothing = record(default=NOTHING, kw_only=True)
+    row_noise: RowNoise | Nothing = record(default=NOTHING, kw_only=True)
 
     def groups(self) -> list[Group]:
         """The columns that share a Gram matrix."""
@@ -114,7 +118,7 @@ class ScatteredParams(GaussianParams):
     taken where it is better; one of zeros is not measured."""
 
     spectrum: Array = dims("column feature")
-    ahead: Array = dims("feature feature_")
+    ahead: Array = dims("feature feature_", default=0.0)
 
     def groups(self) -> list[Group]:
         every, left = np.arange(self.noise.size), shrink(self.spectrum.T, self.noise)
@@ -152,6 +156,11 @@ class ScatteredParams(GaussianParams):
 
     def longer(self, lengths: Float) -> dict[str, Any]:
         return {**super().longer(lengths), "ahead": self.ahead * lengths[:, None]}
+
+
+def freedom_of(params: GaussianParams) -> float:
+    """Degrees of freedom of the row noise; infinite without it."""
+    return np.inf if isinstance(params.row_noise, Nothing) else float(params.row_noise.freedom)
 
 
 def intercept_mean(params: GaussianParams) -> Float:

@@ -6,31 +6,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.structs import NOTHING, Array, Nothing, dims, record, replace, struct
+from ibpdist.model.observations import gaussian_params, row_noise
 from ibpdist.model.observations.gaussian_params import GaussianParams, Group, columns_of, precision_gram
 from ibpdist.model.observations.intercept import Intercept, RowTotals, VisibleTotals
 from ibpdist.model.observations.rotation import Family, Rotation, Scattered
+from ibpdist.model.observations.row_noise import RowNoise, RowNoiseSums, WeightedTotals
 
 Float = NDArray[np.float64]
+TINY = 1e-300
 
 
 @struct
 class GaussianSums:
     """Sums of a block of rows.
 
-    `gram` is sum E[y' y] over the rows in which a group of columns is observed, `cross` is sum E[y]' x.
+    `gram` is sum E[y' y] over the rows in which a group of columns is observed, `cross` is sum E[y]' x. Where
+    rows have `precisions` every row is counted so often.
     """
 
     rows: Array = dims()
     gram: Array = dims("group feature feature_")
     cross: Array = dims("feature column")
     first: RowTotals | Nothing = record(default=NOTHING, kw_only=True)
+    precisions: RowNoiseSums | Nothing = record(default=NOTHING, kw_only=True)
+
+    @property
+    def weighted(self) -> WeightedTotals | Nothing:
+        """Sums over rows that are counted by their precision, where there are such."""
+        return NOTHING if isinstance(self.precisions, Nothing) else self.precisions.weighted
 
     def squares(self, params: GaussianParams) -> Float:
         """(column) sums of squares of x, about the mean where there is an intercept."""
         found = self.raw_squares(params)
         if isinstance(params.intercept, Nothing):
             return found
-        return found - self.totals(params.intercept.total) ** 2 / np.maximum(self.counted(params), 1.0)
+        return found - self.totals(params.intercept.total) ** 2 / at_least_one(self.counted(params))
 
     def cells(self, params: GaussianParams) -> Float:
         """(column) number of cells that the noise is learned from: an intercept takes one."""
@@ -39,7 +49,8 @@ class GaussianSums:
 
     def raw_squares(self, params: GaussianParams) -> Float:
         """(column) sums of squares of x."""
-        return np.asarray(params.squares, dtype=np.float64)
+        held = self.weighted
+        return np.asarray(params.squares if isinstance(held, Nothing) else held.squares, dtype=np.float64)
 
     def raw_cells(self, params: GaussianParams) -> Float:
         """(column) number of cells that count."""
@@ -47,18 +58,46 @@ class GaussianSums:
 
     def totals(self, seen: Float) -> Float:
         """(column) sums of x, from those of the observed cells."""
-        return seen
+        held = self.weighted
+        return seen if isinstance(held, Nothing) else np.asarray(held.total)
 
     def counted(self, params: GaussianParams) -> Float:
         """(column) number of rows that the sums are over."""
-        return np.asarray(params.cells)
+        return (
+            np.asarray(params.cells)
+            if isinstance(self.weighted, Nothing)
+            else self._seen(params)[params.group]
+        )
+
+    def _seen(self, params: GaussianParams) -> Float:
+        """(group) number of rows that a Gram matrix sums over."""
+        held = self.weighted
+        return params.rows_seen(float(self.rows)) if isinstance(held, Nothing) else np.asarray(held.weight)
+
+    def best_row_noise(self, params: GaussianParams) -> RowNoise | Nothing:
+        """The law of the precisions of rows where the objective is highest."""
+        if isinstance(self.precisions, Nothing):
+            return params.row_noise
+        return RowNoise(np.asarray(row_noise.best_freedom(float(self.rows), self.precisions)))
+
+    def row_noise_score(self, params: GaussianParams) -> dict[str, float]:
+        """What the precisions of rows add to the objective."""
+        if isinstance(self.precisions, Nothing):
+            return {}
+        freedom = gaussian_params.freedom_of(params)
+        return {"row noise": row_noise.score(float(self.rows), freedom, self.precisions)}
+
+    def intercept_cells(self, params: GaussianParams) -> Float:
+        """(column) how precise the intercept is, in units of the noise."""
+        even = isinstance(self.precisions, Nothing)
+        return at_least_one(self.raw_cells(params) if even else self.counted(params))
 
     def about_means(self, params: GaussianParams) -> GaussianSums:
         """Sums of y and x about their means, which is what q(A) sees where there is an intercept."""
         if isinstance(params.intercept, Nothing) or isinstance(self.first, Nothing):
             return self
-        on, seen = self.first.on, np.maximum(params.rows_seen(float(self.rows)), 1.0)
-        mean = self.totals(params.intercept.total) / np.maximum(self.counted(params), 1.0)
+        on, seen = self.first.on, at_least_one(self._seen(params))
+        mean = self.totals(params.intercept.total) / at_least_one(self.counted(params))
         return replace(
             self,
             gram=self.gram - on[:, :, None] * on[:, None, :] / seen[:, None, None],
@@ -70,13 +109,12 @@ class GaussianSums:
         """The posterior of the intercept given A."""
         if isinstance(params.intercept, Nothing) or isinstance(self.first, Nothing):
             return NOTHING
-        counted = np.maximum(self.counted(params), 1.0)
-        seen = np.maximum(params.rows_seen(float(self.rows)), 1.0)
+        counted, seen = at_least_one(self.counted(params)), at_least_one(self._seen(params))
         return Intercept(
             total=params.intercept.total,
             origin=self.totals(params.intercept.total) / counted,
             centre=self.first.on / seen[:, None],
-            error=1 / np.maximum(self.raw_cells(params), 1.0),
+            error=1 / self.intercept_cells(params),
         )
 
     def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:
@@ -105,7 +143,7 @@ class GaussianSums:
     def _first_of(self, linear: Float, params: GaussianParams) -> RowTotals | Nothing:
         if isinstance(self.first, Nothing):
             return NOTHING
-        seen = params.rows_seen(float(self.rows))
+        seen = self._seen(params)
         return RowTotals(np.column_stack([self.first.on, seen]) @ linear.T)
 
     def rescaled(self, lengths: Float) -> GaussianSums:
@@ -113,6 +151,11 @@ class GaussianSums:
         first = self.first if isinstance(self.first, Nothing) else RowTotals(self.first.on / lengths)
         gram, cross = self.gram / np.outer(lengths, lengths), self.cross / lengths[:, None]
         return replace(self, gram=gram, cross=cross, first=first)
+
+
+def at_least_one(count: Float) -> Float:
+    """Counts of rows to divide by: where there is no row nothing is divided."""
+    return np.where(count > 0, count, 1.0)
 
 
 @struct
@@ -135,7 +178,18 @@ class ScatteredSums(GaussianSums):
         return np.asarray(self.squared)
 
     def counted(self, params: GaussianParams) -> Float:
-        return np.full(params.noise.size, float(self.rows))
+        return np.full(params.noise.size, self._rows())
+
+    def _seen(self, params: GaussianParams) -> Float:
+        return np.asarray([self._rows()])
+
+    def _cells(self, params: GaussianParams) -> Float:
+        """(column) number of visible cells, each counted by the precision of its row."""
+        return np.asarray(params.cells if isinstance(self.visible, Nothing) else self.visible.cells)
+
+    def _rows(self) -> float:
+        """Number of rows, each counted by its precision."""
+        return float(self.rows if isinstance(self.precisions, Nothing) else self.precisions.precision)
 
     def totals(self, seen: Float) -> Float:
         return np.asarray(self.total)
@@ -155,7 +209,7 @@ class ScatteredSums(GaussianSums):
         """`spectra` and `second` of y less its mean over all rows, where there is an intercept."""
         if isinstance(self.first, Nothing) or isinstance(self.visible, Nothing):
             return self.spectra, self.second
-        mean, cells = self.first.on[0] / max(float(self.rows), 1.0), params.cells
+        mean, cells = self.first.on[0] / max(self._rows(), TINY), self._cells(params)
         old, on = self.visible.centre, self.visible.on
         step, pull = (mean - old) @ self.bases, self.bases.transpose(0, 2, 1) @ (on - np.outer(old, cells))
         spectra = self.spectra - 2 * step[:, :, None] * pull + step[:, :, None] ** 2 * cells
@@ -174,7 +228,7 @@ class ScatteredSums(GaussianSums):
     def edited(self, gram: Float, cross: Float, linear: Float, params: GaussianParams) -> GaussianSums:
         """Counts are linear too; in other bases nothing is known of the new features."""
         features, columns = cross.shape
-        second = linear @ np.concatenate([self.second, params.cells[None]])
+        second = linear @ np.concatenate([self.second, self._cells(params)[None]])
         none = {"bases": np.zeros((0, features, features)), "spectra": np.zeros((0, features, columns))}
         about = {"first": self._first_of(linear, params), "visible": self._visible_of(linear, params)}
         return replace(self, gram=gram, cross=cross, second=np.maximum(second, 0.0), **about, **none)
@@ -182,12 +236,13 @@ class ScatteredSums(GaussianSums):
     def _visible_of(self, linear: Float, params: GaussianParams) -> VisibleTotals | Nothing:
         if isinstance(self.visible, Nothing):
             return NOTHING
-        on = linear @ np.concatenate([self.visible.on, params.cells[None]])
-        return VisibleTotals(on, np.zeros(len(linear)))
+        on = linear @ np.concatenate([self.visible.on, self._cells(params)[None]])
+        return VisibleTotals(on, np.zeros(len(linear)), self._cells(params))
 
     def rescaled(self, lengths: Float) -> GaussianSums:
         made, visible = super().rescaled(lengths), self.visible
         if not isinstance(visible, Nothing):
-            visible = VisibleTotals(visible.on / lengths[:, None], visible.centre / lengths)
+            on, centre = visible.on / lengths[:, None], visible.centre / lengths
+            visible = replace(visible, on=on, centre=centre)
         second = self.second / lengths[:, None] ** 2
         return replace(made, bases=self.bases * lengths[:, None], second=second, visible=visible)

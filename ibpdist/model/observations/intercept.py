@@ -41,10 +41,12 @@ class RowTotals:
 
 @struct
 class VisibleTotals:
-    """Sums of E y over the visible cells of each column, and the `centre` that y was taken from."""
+    """Sums of E y over the visible cells of each column, their number, and the `centre` that y was taken
+    from."""
 
     on: Array = dims("feature column")
     centre: Array = dims("feature", reduce="same")
+    cells: Array = dims("column")
 
 
 def initial(total: Float, cells: Float, groups: int, features: int) -> Intercept:

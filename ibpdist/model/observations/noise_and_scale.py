@@ -33,6 +33,8 @@ FLOOR = 1e-3
 WEAK, LOWEST = 0.1, 1e-3
 """For a noise of each column, as shares of its variance: that of a pseudo cell, and the least of fits.
 Draws have no least value: the prior puts e^-100 below it."""
+MOSTLY, DISCRETE = 0.5, 0.1
+"""Share of the most frequent value of a column above which its least noise is larger, and how much larger."""
 RELEVANT = 1e-3
 """Variance of a pseudo entry of the dictionary for a scale of each feature, as a share of the typical one."""
 
@@ -76,12 +78,17 @@ class NoiseAndScale:
         one = self.noise != "column"
         data = prior = None
         if isinstance(self.noise, str):
-            least = 0.0 if one else LOWEST * params.spread
+            least = 0.0 if one else self.least_noise(params)
             data = Evidence(sums.cells(params), sums.squares(params), self.weak(params), least)
         if self.scale == "one":
             prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), float(params.unit))
         turns = ONE_TURNS if one else COLUMN_TURNS
         return variances.fit(rotated, params.noise, float(params.scale[0]), data, prior, one, turns)
+
+    def least_noise(self, params: GaussianParams) -> Float:
+        """(column) more where most cells have one value: a density is paid without limit there."""
+        discrete = np.where(params.common > MOSTLY, DISCRETE * params.common, 0.0)
+        return np.asarray(np.maximum(LOWEST, discrete) * params.spread)
 
     def weak(self, params: GaussianParams) -> float | Float:
         """Variance of a pseudo cell of the noise, one or by column."""

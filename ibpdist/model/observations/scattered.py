@@ -12,7 +12,8 @@ variable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,14 +22,17 @@ from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
-from ibpdist.base.structs import Nothing
+from ibpdist.base.structs import NOTHING, Nothing, combine
 from ibpdist.data._base import Chunk
 from ibpdist.kernels.cells import BLOCK, PAIR, leave, moments, sweep_cells
 from ibpdist.model.observations._base import RowState, RowSums
-from ibpdist.model.observations.gaussian_params import ScatteredParams, intercept_mean
+from ibpdist.model.observations.entries import Entries, Numbers
+from ibpdist.model.observations.gaussian_params import ScatteredParams, freedom_of, intercept_mean
 from ibpdist.model.observations.gaussian_sums import ScatteredSums
+from ibpdist.model.observations.imputed import drawn_sums, seen_of, tiles
 from ibpdist.model.observations.intercept import RowTotals, VisibleTotals
-from ibpdist.model.observations.tiles import RULES, Entries, Numbers, scratch, tile_rows
+from ibpdist.model.observations.row_noise import Posterior, RowNoiseSums
+from ibpdist.model.observations.tiles import RULES, scratch
 from ibpdist.model.weights._base import EntryPrior, Weights
 
 Matrix = NDArray[Any]
@@ -118,6 +122,12 @@ class Tile:
     def seen(self) -> Matrix:
         return self.seen_pairs[: len(self.own)]
 
+    def weighted(self, times: Matrix) -> Tile:
+        """The same with the weights of each row multiplied."""
+        for table in (self.left, self.seen, self.own):
+            table *= times[:, None]
+        return self
+
     @classmethod
     def of(cls, x: Matrix, observed: NDArray[np.bool_], tables: Tables, y: Matrix) -> Tile:
         """Of x (row, column), and y (feature, row) as it is before the sweep."""
@@ -162,7 +172,7 @@ class ScatteredPass:
         inner: int,
     ) -> ScatteredPass:
         numbers = Numbers.of(chunk, state, draws, inner) if rules.z is Rule.DRAW else None
-        entries = Entries.of(prior, state, chunk.x.dtype, numbers)
+        entries = Entries.of(prior, state, chunk.x.dtype, numbers, params.row_noise)
         return cls(chunk, params, weights, rules, inner, entries, draws)
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, ScatteredSums]:
@@ -171,26 +181,27 @@ class ScatteredPass:
         drawn = self.rules.z is Rule.DRAW
         totals = Totals.of(self.params, tables_of(self.params, self.chunk.x.dtype))
         for rows in tiles(self.chunk):
-            tile, y, second, sums = self._swept(rows)
-            entries += sums
-            first += y.sum(axis=1, dtype=np.float64)
+            swept = self._swept(rows)
+            entries += swept.sums
+            first += swept.y.sum(axis=1, dtype=np.float64)
             if not drawn:
-                totals.add(tile, y, second)
-        state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
+                totals.add(swept)
+        state = self.entries.state(ids)
         on, entropy, cost, square = entries
         rows_sums = RowSums(on=on, first=first, second=square, entropy=entropy, cost=cost)
         if drawn:
             return state, rows_sums, drawn_sums(self.chunk, self.params, self._y(state), square, self.draws)
-        return state, rows_sums, totals.sums(self.params, float(self.chunk.rows), square)
+        return state, rows_sums, totals.sums(self.params, float(self.chunk.rows))
 
     def _y(self, state: RowState) -> Matrix:
         return self.weights.combine(state.z, state.w)
 
-    def _swept(self, rows: slice) -> tuple[Tile, Matrix, Matrix, Float]:
-        """A tile after the sweeps: with y and E y^2 (feature, row), and sums of z and w (4, feature)."""
+    def _swept(self, rows: slice) -> Swept:
         part, x = self.entries.take(rows), self.chunk.x[rows]
-        tables = tables_of(self.params, x.dtype)
-        tile = Tile.of(x, seen_of(self.chunk, rows), tables, self.weights.combine(part.z0, part.w0))
+        tables, observed = tables_of(self.params, x.dtype), seen_of(self.chunk, rows)
+        tile = Tile.of(x, observed, tables, self.weights.combine(part.z0, part.w0))
+        if part.precision is not None:
+            tile.weighted(part.precision)
         second = np.empty_like(part.z1)
         sums = sweep_cells(
             tile.left_pairs,
@@ -206,56 +217,112 @@ class ScatteredPass:
             self.inner,
             (part.z1, part.w1, second),
         )
+        swept = Swept(tile, self.weights.combine(part.z1, part.w1), second, sums, None, None)
+        if part.precision is not None:
+            swept = self._precise(swept, tables, observed, part.precision)
         self.entries.put(rows, part)
-        return tile, self.weights.combine(part.z1, part.w1), second, sums
+        return swept
+
+    def _precise(self, swept: Swept, tables: Tables, observed: NDArray[np.bool_], precision: Matrix) -> Swept:
+        """With the precisions of the rows, which are written over those before the sweep."""
+        tile, y, cells = swept.tile, swept.y, observed.sum(axis=1).astype(np.float64)
+        squares = squared(tile, tables, y, swept.second - y**2, self.params, precision)
+        if not isinstance(self.params.intercept, Nothing):
+            squares += observed @ self.params.intercept.error
+        found = Posterior.of(freedom_of(self.params), cells, squares)
+        times = found.mean.astype(precision.dtype)
+        tile.weighted(times / precision)
+        precision[:] = times
+        return replace(swept, precision=times, precisions=found.sums(cells, NOTHING))
+
+
+@dataclass(frozen=True)
+class Swept:
+    """A tile after the sweeps, with E y and E y^2 (feature, row), sums of z and w (4, feature), and the
+    precisions of rows, where they have some, with their sums."""
+
+    tile: Tile
+    y: Matrix
+    second: Matrix
+    sums: Float
+    precision: Matrix | None
+    precisions: RowNoiseSums | None
+
+
+def squared(
+    tile: Tile, tables: Tables, y: Matrix, spread: Matrix, params: ScatteredParams, precision: Matrix | None
+) -> Float:
+    """(row) expected squared residuals of the visible cells in units of the noise, for y (feature, row) of
+    variance `spread`; the error of the intercept apart. Tiles of rows with a `precision` are weighted."""
+    columns, features = params.noise.size, len(params.mean)
+    more = slice(columns, columns + features)
+    turned = (y.T - tables.centre) @ params.basis[0].astype(y.dtype)
+    cells = np.einsum("nd,nd->n", tile.left[:, :columns], tile.left[:, :columns], dtype=np.float64)
+    rest = np.einsum("nj,nj,nj->n", tile.seen[:, more], turned, turned, dtype=np.float64)
+    rest += np.einsum("nk,kn->n", tile.own, spread, dtype=np.float64)
+    made: Float = cells + rest if precision is None else (cells / precision + rest) / precision
+    return made
 
 
 @dataclass(frozen=True)
 class Totals:
     """Sums over the tiles of a chunk, in float64; products are in the precision of x (linear-gaussian.md 11).
 
-    `on` (feature) sums E y, `outer` (feature, feature) E y' E y, `pull` (feature, column) E y times what is
-    left. `measured` (number, column) sums over visible cells E y^2, Var y and (E y B)_j^2 for each basis.
+    `on` and `second` (feature) sum E y and E y^2, `outer` (feature, feature) E y' E y, `pull` (feature,
+    column) E y times what is left. `measured` (number, column) sums over visible cells E y^2, Var y and
+    (E y B)_j^2 for each basis.
     `left` (2, column) sums what is left, and its squares. With an intercept `measured` has E y over visible
-    cells as well, and the spectra are those of y less the centre.
+    cells as well, and 1, and the spectra are those of y less the centre. Rows count by their precision, of
+    which `precisions` has the sums.
     """
 
     tables: Tables
     on: Float
+    second: Float
     outer: Float
     pull: Float
     measured: Float
     left: Float
+    precisions: list[RowNoiseSums]
 
     @classmethod
     def of(cls, params: ScatteredParams, tables: Tables) -> Totals:
         features, columns = params.mean.shape
-        numbers = (len(tables.bases) + 2 + bool(tables.base.size)) * features
-        square, flat = np.zeros((features, features)), np.zeros((features, columns))
-        return cls(
-            tables, np.zeros(features), square, flat, np.zeros((numbers, columns)), np.zeros((2, columns))
-        )
+        intercept = bool(tables.base.size)
+        measured = np.zeros(((len(tables.bases) + 2 + intercept) * features + intercept, columns))
+        square, flat, none = np.zeros((features, features)), np.zeros((features, columns)), np.zeros(features)
+        return cls(tables, none, none.copy(), square, flat, measured, np.zeros((2, columns)), [])
 
-    def add(self, tile: Tile, y: Matrix, second: Matrix) -> None:
-        columns = self.left.shape[1]
+    def add(self, swept: Swept) -> None:
+        columns, tile, y, second = self.left.shape[1], swept.tile, swept.y, swept.second
+        times = swept.precision
+        counted, squares_counted = (y, second) if times is None else (y * times, second * times)
         away = y - self.tables.centre[:, None] if self.tables.base.size else y
         squares = [(basis.T @ away) ** 2 for basis in self.tables.bases]
-        means = [y] if self.tables.base.size else []
+        means = [y, np.ones((1, y.shape[1]), y.dtype)] if self.tables.base.size else []
         measured = np.concatenate([second, np.maximum(second - y**2, 0), *means, *squares])
-        np.add(self.on, y.sum(axis=1, dtype=np.float64), out=self.on)
-        np.add(self.outer, y @ y.T, out=self.outer)
+        np.add(self.on, counted.sum(axis=1, dtype=np.float64), out=self.on)
+        np.add(self.second, squares_counted.sum(axis=1, dtype=np.float64), out=self.second)
+        np.add(self.outer, counted @ y.T, out=self.outer)
         for of, table, total in ((y, tile.left, self.pull), (measured, tile.seen, self.measured)):
             product = scratch("product", (len(of), columns), table.dtype)
             np.add(total, np.matmul(of, table[:, :columns], out=product), out=total)
-        moments(tile.left, self.left)
+        moments(tile.left, times, self.left)
+        if swept.precisions is not None:
+            self.precisions.append(swept.precisions)
 
-    def sums(self, params: ScatteredParams, rows: float, second: Float) -> ScatteredSums:
-        """The sums of a chunk, with hidden cells filled by their expectation E y E A; `second` (feature) is
-        the sum of E y^2 over all rows."""
-        mean, root, gram = params.mean, np.sqrt(params.noise), self.outer.copy()
+    def sums(self, params: ScatteredParams, rows: float) -> ScatteredSums:
+        """The sums of a chunk, with hidden cells filled by their expectation E y E A."""
+        mean, root, gram, second = params.mean, np.sqrt(params.noise), self.outer.copy(), self.second
         np.fill_diagonal(gram, second)
         features, bases = len(mean), self.tables.bases.astype(np.float64)
-        seen, varied, *squares = self.measured.reshape(-1, features, mean.shape[1])
+        precisions = reduce(combine, self.precisions) if self.precisions else NOTHING
+        count = rows if isinstance(precisions, Nothing) else float(precisions.precision)
+        measured, cells = self.measured, np.zeros(0)
+        if self.tables.base.size:
+            at = 3 * features
+            measured, cells = np.delete(measured, at, axis=0), measured[at]
+        seen, varied, *squares = measured.reshape(-1, features, mean.shape[1])
         hidden = (second - np.diagonal(self.outer))[:, None] - varied
         cross = self.outer @ mean + self.pull * root + hidden * mean
         left = self.left[1] * params.noise + (varied * mean**2).sum(axis=0)
@@ -266,11 +333,11 @@ class Totals:
             visible, *squares = squares
             b = intercept_mean(params)
             cross += np.outer(self.on, b)
-            total += rows * b
+            total += count * b
             squared = left + 2 * (b * total + (mean * cross).sum(axis=0)) - (mean * (gram @ mean)).sum(axis=0)
-            squared -= rows * b**2 + 2 * b * (self.on @ mean)
+            squared -= count * b**2 + 2 * b * (self.on @ mean)
             about["first"] = RowTotals(self.on[None].copy())
-            about["visible"] = VisibleTotals(visible.copy(), self.tables.centre.astype(np.float64))
+            about["visible"] = VisibleTotals(visible.copy(), self.tables.centre.astype(np.float64), cells)
         spectra = [square + (basis**2).T @ varied for square, basis in zip(squares, bases, strict=True)]
         return ScatteredSums(
             rows=np.asarray(rows),
@@ -282,69 +349,16 @@ class Totals:
             second=seen.copy(),
             bases=bases,
             spectra=np.asarray(spectra).reshape(len(bases), *mean.shape),
+            precisions=precisions,
             **about,
         )
-
-
-def tiles(chunk: Chunk) -> list[slice]:
-    step = tile_rows(chunk.x.shape[1], chunk.x.itemsize)
-    return [slice(at, min(at + step, chunk.rows)) for at in range(0, chunk.rows, step)]
-
-
-def seen_of(chunk: Chunk, rows: slice) -> NDArray[np.bool_]:
-    if chunk.observed is None:
-        return np.ones(chunk.x[rows].shape, np.bool_)
-    return chunk.observed[rows]
-
-
-def filled(chunk: Chunk, params: ScatteredParams, y: Matrix, draws: Draws) -> Chunk:
-    """The chunk with its hidden cells drawn given y (feature, row), the dictionary and the noise."""
-    stream, root, mean = draws.stream("missing"), np.sqrt(params.noise), params.mean
-    x = chunk.x.copy()
-    for rows in tiles(chunk):
-        named = chunk.start + np.arange(rows.start, rows.stop)
-        guess = y[:, rows].T.astype(np.float64) @ mean + root * stream.normal(named, len(root)).T
-        np.copyto(x[rows], guess, where=~seen_of(chunk, rows), casting="same_kind")
-    return Chunk(chunk.index, chunk.start, x)
-
-
-def drawn_sums(
-    chunk: Chunk, params: ScatteredParams, y: Matrix, second: Float, draws: Draws
-) -> ScatteredSums:
-    """The sums of a chunk with its hidden cells drawn."""
-    whole = filled(chunk, params, y, draws)
-    features, columns = params.mean.shape
-    gram, cross, squared = np.zeros((features, features)), np.zeros((features, columns)), np.zeros(columns)
-    for rows in tiles(chunk):
-        x, now = whole.x[rows], y[:, rows]
-        gram += now @ now.T
-        cross += now @ x
-        squared += np.einsum("nd,nd->d", x, x, dtype=np.float64)
-    np.fill_diagonal(gram, second)
-    hidden = 0.0 if chunk.observed is None else (~chunk.observed).sum(axis=0)
-    return ScatteredSums(
-        rows=np.asarray(float(chunk.rows)),
-        gram=gram[None],
-        cross=cross,
-        squared=squared,
-        total=whole.x.sum(axis=0, dtype=np.float64),
-        drawn=np.zeros(columns) + hidden,
-        second=np.zeros((features, columns)),
-        bases=np.zeros((0, features, features)),
-        spectra=np.zeros((0, features, columns)),
-    )
 
 
 def evidence(chunk: Chunk, params: ScatteredParams, z: Matrix) -> Float:
     """(row) expected log likelihood of the visible cells for z (feature, row), up to a constant."""
     tables, found = tables_of(params, chunk.x.dtype), np.empty(chunk.rows)
-    columns, features = params.noise.size, len(params.mean)
-    more = slice(columns, columns + features)
     for rows in tiles(chunk):
         now = z[:, rows].astype(chunk.x.dtype)
         tile = Tile.of(chunk.x[rows], seen_of(chunk, rows), tables, now)
-        turned = (now.T - tables.centre) @ params.basis[0].astype(now.dtype)
-        both = np.einsum("nd,nd->n", tile.left[:, :columns], tile.left[:, :columns], dtype=np.float64)
-        both += np.einsum("nj,nj,nj->n", tile.seen[:, more], turned, turned, dtype=np.float64)
-        found[rows] = -0.5 * (both + np.einsum("nk,kn->n", tile.own, now - now**2, dtype=np.float64))
+        found[rows] = -0.5 * squared(tile, tables, now, now - now**2, params, None)
     return found

@@ -16,17 +16,20 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.base.randomness import Draws, Stream
+from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
-from ibpdist.base.structs import NOTHING, Nothing
+from ibpdist.base.structs import NOTHING, Nothing, combine
 from ibpdist.data._base import Chunk
 from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
 from ibpdist.model.observations._base import RowState, RowSums
+from ibpdist.model.observations.entries import Entries, Numbers
 from ibpdist.model.observations.gaussian_params import GaussianParams, precision_gram
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.intercept import RowTotals
-from ibpdist.model.observations.patterns import Rows, Runs, runs_of
+from ibpdist.model.observations.patterns import Runs, runs_of
+from ibpdist.model.observations.row_noise import RowNoiseSums
+from ibpdist.model.observations.row_residuals import Swept, Tile, precisions
 from ibpdist.model.weights._base import EntryPrior, Weights
 
 Matrix = NDArray[Any]
@@ -91,60 +94,16 @@ def pulled(made: Globals, tile: Matrix, starts: Index, masks: Float) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What the draw rule needs of a chunk that starts at global row `start`, made tile by tile: `width`
-    uniforms a row, and as many normals where there are weights."""
+class TileSums:
+    """Sums over the rows of a tile: of z and w (4, feature), Gram matrices (group, feature, feature), of E y
+    over the rows in which a group is seen (group, feature) and over all rows (feature). Gram matrices and
+    `first` count rows by their precision, of which `precisions` are the sums."""
 
-    uniform: Stream
-    normal: Stream | None
-    start: int
-    width: int
-
-    @classmethod
-    def of(cls, chunk: Chunk, state: RowState, draws: Draws, inner: int) -> Numbers:
-        normal = draws.stream("w") if state.w.shape[0] else None
-        return cls(draws.stream("z"), normal, chunk.start, inner * state.z.shape[0])
-
-    def tables(self, rows: Rows, dtype: np.dtype[Any]) -> tuple[Matrix, Matrix]:
-        """(inner * feature, row) each."""
-        named = self.start + (np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
-        uniform, none = self.uniform.uniform(named, self.width), np.zeros((0, named.size), dtype)
-        return uniform, none if self.normal is None else self.normal.normal(named, self.width).astype(dtype)
-
-
-@dataclass(frozen=True)
-class Entries:
-    """z and w of the rows of a chunk or tile, (feature, row) each, before and after a pass.
-
-    `prior` holds log odds, (feature,) or (feature, row), and `tilt` (feature) the linear evidence of the
-    prior of the weights. `numbers` makes for a tile the tables of `noise`, uniforms and normals
-    (inner * feature, row), which are empty where nothing is drawn.
-    """
-
-    prior: Matrix
-    tilt: Matrix
-    z0: Matrix
-    w0: Matrix
-    z1: Matrix
-    w1: Matrix
-    numbers: Numbers | None
-    noise: tuple[Matrix, Matrix]
-
-    @classmethod
-    def of(cls, prior: EntryPrior, state: RowState, dtype: np.dtype[Any], numbers: Numbers | None) -> Entries:
-        fresh, none = (np.empty_like(state.z), np.empty_like(state.w)), np.zeros((0, 0), dtype)
-        odds, tilt = prior.log_odds.astype(dtype, copy=False), prior.tilt.astype(dtype, copy=False)
-        return cls(odds, tilt, state.z, state.w, *fresh, numbers, (none, none))
-
-    def take(self, rows: Rows) -> Entries:
-        """Contiguous copies for some rows: long runs that the processor can foresee, unlike strips."""
-        z0, w0 = (np.array(t[:, rows], order="C") for t in (self.z0, self.w0))
-        prior = self.prior if self.prior.ndim == 1 else np.array(self.prior[:, rows], order="C")
-        noise = self.noise if self.numbers is None else self.numbers.tables(rows, prior.dtype)
-        return Entries(prior, self.tilt, z0, w0, np.empty_like(z0), np.empty_like(w0), None, noise)
-
-    def put(self, rows: Rows, part: Entries) -> None:
-        self.z1[:, rows], self.w1[:, rows] = part.z1, part.w1
+    entries: Float
+    gram: Float
+    first: Float
+    on: Float
+    precisions: RowNoiseSums | None
 
 
 class Totals:
@@ -153,6 +112,7 @@ class Totals:
 
     def __init__(self, params: GaussianParams) -> None:
         groups, features = params.spectrum.shape
+        self.precisions: RowNoiseSums | None = None
         self.entries = np.zeros((4, features))
         self.gram = np.zeros((groups, features, features))
         self.first = np.zeros((groups, features))
@@ -160,11 +120,14 @@ class Totals:
         self.cross: Matrix | None = None
         self.shape = params.mean.shape
 
-    def add(self, entries: Float, gram: Float, first: Float, on: Float, cross: Matrix) -> None:
-        self.entries += entries.sum(axis=1)
-        self.gram += gram
-        self.first += first
-        self.on += on
+    def add(self, tile: TileSums, cross: Matrix) -> None:
+        self.entries += tile.entries
+        self.gram += tile.gram
+        self.first += tile.first
+        self.on += tile.on
+        if tile.precisions is not None:
+            held = self.precisions
+            self.precisions = tile.precisions if held is None else combine(held, tile.precisions)
         if self.cross is None:
             self.cross = cross
         else:
@@ -181,7 +144,7 @@ class Pass:
     rules: Rules
     inner: int
     runs: Runs
-    x: Matrix
+    chunk: Chunk
     entries: Entries
 
     @classmethod
@@ -198,13 +161,13 @@ class Pass:
     ) -> Pass:
         runs = runs_of(chunk.observed, chunk.rows, made.params.group)
         numbers = Numbers.of(chunk, state, draws, inner) if rules.z is Rule.DRAW else None
-        entries = Entries.of(prior, state, chunk.x.dtype, numbers)
-        return cls(made, weights, rules, inner, runs, chunk.x, entries)
+        entries = Entries.of(prior, state, chunk.x.dtype, numbers, made.params.row_noise)
+        return cls(made, weights, rules, inner, runs, chunk, entries)
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, GaussianSums]:
         """All tiles: the new row state, and the sums."""
-        rows, columns = self.x.shape
-        totals, step = Totals(self.made.params), tile_rows(columns, self.x.itemsize)
+        rows, columns = self.chunk.x.shape
+        totals, step = Totals(self.made.params), tile_rows(columns, self.chunk.x.itemsize)
         for first in range(0, rows, step):
             totals.add(*self._tile(first, min(first + step, rows)))
         on, entropy, cost, second = totals.entries
@@ -213,48 +176,70 @@ class Pass:
             gram=totals.gram,
             cross=np.zeros(totals.shape) if totals.cross is None else totals.cross,
             first=RowTotals(totals.first) if len(self.made.offset) else NOTHING,
+            precisions=totals.precisions or NOTHING,
         )
-        state = RowState(ids=ids, z=self.entries.z1, w=self.entries.w1)
         entries = RowSums(on=on, first=totals.on, second=second, entropy=entropy, cost=cost)
-        return state, entries, sums
+        return self.entries.state(ids), entries, sums
 
-    def _tile(self, first: int, last: int) -> tuple[Float, Float, Float, Float, Matrix]:
-        """Sums of z and w (4, run, feature), Gram matrices (group, feature, feature), sums of y (group,
-        feature) and over all rows, y x."""
-        rows, made = self.runs.rows(first, last), self.made
-        tile, part = self.x[rows], self.entries.take(rows)
-        starts, masks = self.runs.cut(first, last)
+    def _tile(self, first: int, last: int) -> tuple[TileSums, Matrix]:
+        """The sums of a tile, and y x."""
+        rows, (starts, masks) = self.runs.rows(first, last), self.runs.cut(first, last)
+        x, part, made = self.chunk.x[rows], self.entries.take(rows), self.made
         groups, features, _ = made.gamma.shape
         gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(len(masks), features, features)
-        sums, grams, y = self.entries_of(pulled(made, tile, starts, masks), gamma, starts, part)
+        tile = Tile(self.chunk, rows, x, pulled(made, x, starts, masks), gamma, starts, masks)
+        swept, times, sums = self.swept(tile, part), None, None
+        if part.precision is not None:
+            times, sums = precisions(made.params, tile, swept)
+            part.precision[:] = times
         self.entries.put(rows, part)
+        counted = swept.y if times is None else swept.y * times
+        grams = self.grams(tile, swept, times)
         by_group = (masks.T @ grams.reshape(len(grams), -1)).reshape(groups, features, features)
-        shape = (features, tile.shape[1])
-        out = np.empty(shape, tile.dtype) if first == 0 else scratch("cross", shape, tile.dtype)
-        by_run = np.array([y[:, a:b].sum(axis=1, dtype=np.float64) for a, b in pairwise(starts)])
-        return sums, by_group, masks.T @ by_run, by_run.sum(axis=0), np.matmul(y, tile, out=out)
+        by_run = np.array([counted[:, a:b].sum(axis=1, dtype=np.float64) for a, b in pairwise(starts)])
+        on = by_run.sum(axis=0) if times is None else swept.y.sum(axis=1, dtype=np.float64)
+        shape = (features, x.shape[1])
+        out = np.empty(shape, x.dtype) if first == 0 else scratch("cross", shape, x.dtype)
+        found = TileSums(swept.sums.sum(axis=1), by_group, masks.T @ by_run, on, sums)
+        return found, np.matmul(counted, x, out=out)
 
-    def entries_of(
-        self, pull: Matrix, gamma: Float, starts: Index, part: Entries
-    ) -> tuple[Float, Float, Matrix]:
-        """Set z and w of a tile from its products with the dictionary (feature, row): sums of z and w
-        (4, run, feature), Gram matrices (run, feature, feature), and E y (feature, row)."""
+    def swept(self, tile: Tile, part: Entries) -> Swept:
+        """Set z and w of a tile from its products with the dictionary (feature, row)."""
+        square = np.empty_like(part.z1 if part.precision is not None else part.z1[:0])
         sums = sweep(
-            pull,
-            gamma.astype(pull.dtype),
-            starts,
+            tile.pull,
+            tile.gamma.astype(tile.pull.dtype),
+            tile.starts,
             part.prior,
             part.tilt,
-            None,
+            part.precision,
             (part.z0, part.w0),
             self.weights.respond(),
             RULES[self.rules.z],
             part.noise,
             self.inner,
-            (part.z1, part.w1, part.w1[:0]),
+            (part.z1, part.w1, square),
         )
-        y = self.weights.combine(part.z1, part.w1)
-        return sums, run_grams(y, starts, sums[3]), y
+        return Swept(self.weights.combine(part.z1, part.w1), square, sums)
+
+    def grams(self, tile: Tile, swept: Swept, times: Matrix | None) -> Float:
+        """sum E[y' y] (run, feature, feature) of the rows of a tile, each counted `times` (row)."""
+        second, y = swept.sums[3], swept.y
+        if times is not None:
+            second = np.add.reduceat(swept.square * times, tile.starts[:-1], axis=1, dtype=np.float64).T
+        return run_grams(y, tile.starts, second, times)
+
+
+def run_grams(y: Matrix, starts: Index, second: Float, times: Matrix | None = None) -> Float:
+    """sum E[y' y] (run, feature, feature): products of means off the diagonal, `second` on it; rows are
+    counted `times` (row)."""
+    features = y.shape[0]
+    grams = np.empty((starts.size - 1, features, features))
+    for i, (a, b) in enumerate(pairwise(starts)):
+        left = y[:, a:b] if times is None else y[:, a:b] * times[a:b]
+        grams[i] = left @ y[:, a:b].T
+        np.fill_diagonal(grams[i], second[i])
+    return grams
 
 
 _thread = threading.local()
@@ -268,13 +253,3 @@ def scratch(name: str, shape: tuple[int, int], dtype: np.dtype[Any]) -> Matrix:
         held = np.empty(shape, dtype)
         setattr(_thread, name, held)
     return held
-
-
-def run_grams(y: Matrix, starts: Index, second: Float) -> Float:
-    """sum E[y' y] (run, feature, feature): products of means off the diagonal, `second` on it."""
-    features = y.shape[0]
-    grams = np.empty((starts.size - 1, features, features))
-    for i, (a, b) in enumerate(pairwise(starts)):
-        grams[i] = y[:, a:b] @ y[:, a:b].T
-        np.fill_diagonal(grams[i], second[i])
-    return grams

@@ -1,0 +1,64 @@
+"""Sums over the cells of rows, and over the rows of columns, of a tile that stays in cache."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+OPTIONS = {"nogil": True, "error_model": "numpy"}
+LANES = 32
+index = np.uint64
+
+
+@njit(**OPTIONS)
+def _total(lanes):
+    total = 0.0
+    for i in range(LANES):
+        total += lanes[i]
+    return total
+
+
+@njit(cache=True, **OPTIONS)
+def row_squares(x, seen, origin, weight, slope):
+    """(row) sums of weight (x - origin)^2 + slope (x - origin) over cells that are `seen` (row, column), or
+    over all where it is empty."""
+    rows, columns = x.shape
+    made, lanes = np.empty(rows), np.zeros(LANES, x.dtype)
+    whole = columns - columns % LANES
+    for n in range(rows):
+        lanes[:] = 0
+        if seen.size:
+            for d in range(columns):
+                away = (x[n, d] - origin[d]) * seen[n, d]
+                lanes[d % LANES] += away * (weight[d] * away + slope[d])
+        else:
+            for b in range(0, whole, LANES):
+                for i in range(32):
+                    at = index(b + i)
+                    away = x[n, at] - origin[at]
+                    lanes[i] += away * (weight[at] * away + slope[at])
+            for d in range(whole, columns):
+                away = x[n, d] - origin[d]
+                lanes[0] += away * (weight[d] * away + slope[d])
+        made[n] = _total(lanes)
+    return made
+
+
+@njit(cache=True, **OPTIONS)
+def weighted_columns(x, seen, origin, times, total):
+    """Add to `total` (2, column) the sums over rows of x - origin and of its square, each row counted `times`
+    (row); over cells that are `seen` (row, column), or over all where it is empty."""
+    rows, columns = x.shape
+    part = np.zeros((2, columns), x.dtype)
+    for n in range(rows):
+        each = times[n]
+        for d in range(columns):
+            away = x[n, d] - origin[d]
+            if seen.size:
+                away *= seen[n, d]
+            value = each * away
+            part[0, d] += value
+            part[1, d] += value * away
+    for d in range(columns):
+        total[0, d] += part[0, d]
+        total[1, d] += part[1, d]
