@@ -10,14 +10,20 @@ from ibpdist.model.observations.noise_and_scale import COLUMN_TURNS, ONE_TURNS
 from ibpdist.model.observations.variances import TOLERANCE
 from tests.support import reference as ref
 from tests.support import scattered_reference as rows
+from tests.support.exponential_reference import exponential_cost, respond_exponential
 from tests.support.laplace_reference import laplace_cost, respond_laplace
 from tests.support.model_cases import convex_log_off, prior_moments
 
 PSEUDO, FLOOR, WEAK, LOWEST, RELEVANT = 2.0, 1e-3, 0.1, 1e-3, 1e-3
 """The weak priors of the variances: two cells that varied by FLOOR * unit (one noise), WEAK * spread (a
 noise of each column, which is at least LOWEST * spread), unit (scale), RELEVANT * unit (of each feature)."""
-RESPOND = {"unit": ref.respond_unit, "normal": ref.respond_normal, "laplace": respond_laplace}
-COST = {"laplace": laplace_cost}
+RESPOND = {
+    "unit": ref.respond_unit,
+    "normal": ref.respond_normal,
+    "laplace": respond_laplace,
+    "exponential": respond_exponential,
+}
+COST = {"laplace": laplace_cost, "exponential": exponential_cost}
 
 
 def sweep(state, log_odds, rule, inner=1):
