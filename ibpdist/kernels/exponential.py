@@ -1,13 +1,13 @@
-"""The response of exponential weights, w ~ rate exp(-rate w) on w > 0 (factors.md 10).
+"""The response of exponential weights, w ~ rate exp(-rate w) on w > 0 (factors.md 9).
 
-Given z = 1 the likelihood exp(b w - a w^2 / 2) leaves a normal cut at zero: in units of 1 / sqrt a the density
-of w is that of
+Given z = 1 the likelihood exp(b w - a w^2 / 2) leaves a normal cut at zero: in units of 1 / sqrt a the
+density of w is that of
 
     exp(-h s - s^2 / 2),  s > 0,      h = (rate - b) / sqrt a.
 
-With I_0(h) the integral of it (cut.py), the evidence is log(I_0(h) / sqrt a) + log rate. Where b is above zero
-that is the major side of Laplace weights (laplace.py). Where b is below zero there is no other side, and the
-evidence falls as -log(-b).
+With I_0(h) the integral of it (cut.py), the evidence is log(I_0(h) / sqrt a) + log rate. Where b is above
+zero that is the major side of Laplace weights (laplace.py). Where b is below zero there is no other side,
+and the evidence falls as -log(-b).
 """
 
 from __future__ import annotations

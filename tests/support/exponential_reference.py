@@ -32,7 +32,7 @@ def response(b: float, a: float, rate: float = 1.0) -> tuple[float, float, float
 def respond_exponential(
     log_odds: float, b: float, a: float, rule: str = "mean"
 ) -> tuple[float, float, float]:
-    """(nu, m, s2) of one entry with exponential weights, w integrated out of z (factors.md 10)."""
+    """(nu, m, s2) of one entry with exponential weights, w integrated out of z (factors.md 9)."""
     evidence, mean, variance, _ = response(b, a)
     return decide(log_odds + evidence, rule), mean, variance
 

@@ -1,4 +1,4 @@
-"""Exponential weights: w ~ Exp(1) on w > 0, factors whose activities are positive (factors.md 10).
+"""Exponential weights: w ~ Exp(1) on w > 0, factors whose activities are positive (factors.md 9).
 
 q(z, w) is joint: given z = 1, w has the density of a normal cut at zero; given z = 0 it stays at its prior
 and costs nothing. w is integrated out of the update of z (kernels/exponential.py).
@@ -66,7 +66,7 @@ class Exponential:
 def length(on: Matrix, first: Matrix, beside: Evidence) -> Matrix:
     """(feature) c where the objective is highest when weights are divided by c and features multiplied.
 
-    `on` and `first` are sums of E z and E y. Beside constants the objective has (factors.md 10)
+    `on` and `first` are sums of E z and E y. Beside constants the objective has (factors.md 9)
 
         -first / c - (on + cells) log c - squares / (2 c^2),
 
