@@ -69,10 +69,8 @@ def log_evidence(of, row, cells):
     return logsumexp(terms) - 0.5 * float((np.log(2 * np.pi * noise) + x**2 / noise).sum())
 
 
-@pytest.mark.parametrize(
-    ("weights", "seed"),
-    [("laplace", 1), ("laplace", 2), ("laplace", 3), ("exponential", 1), ("exponential", 2)],
-)
+@pytest.mark.parametrize("weights", LOG_PRIOR)
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_weights_are_scored_as_by_quadrature(weights, seed):
     of = make_predictor(2, 8, seed, weights=weights, groups=1)
     x, _ = rows_of(of, 10, seed)
