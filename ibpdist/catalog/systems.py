@@ -89,6 +89,15 @@ SYSTEMS: Mapping[str, System] = _table(
     ("lg-vi-infinite-hard", "ascent", "stick_breaking", "unit", HARD, "hard assignment, unknown number"),
     ("fa-vi-finite-hard", "ascent", "beta_bernoulli", "normal", HARD, "hard assignment, K factors"),
     ("fa-vi-infinite-hard", "ascent", "stick_breaking", "normal", HARD, "hard assignment of factors"),
+    ("fa-vi-finite-positive", "ascent", "beta_bernoulli", "exponential", MEAN, "K factors, positive weights"),
+    (
+        "fa-vi-infinite-positive",
+        "ascent",
+        "stick_breaking",
+        "exponential",
+        MEAN,
+        "unknown number of factors, positive weights",
+    ),
     ("ica-vi-finite", "ascent", "beta_bernoulli", "laplace", MEAN, "K independent components"),
     ("ica-vi-infinite", "ascent", "stick_breaking", "laplace", MEAN, "unknown number of components"),
     ("ica-vi-finite-hard", "ascent", "beta_bernoulli", "laplace", HARD, "hard assignment, K components"),
@@ -233,11 +242,12 @@ def _priors() -> dict[str, Any]:
 
 @cache
 def _weights() -> dict[str, Any]:
+    from ibpdist.model.weights.exponential import Exponential
     from ibpdist.model.weights.laplace import Laplace
     from ibpdist.model.weights.normal import Normal
     from ibpdist.model.weights.unit import Unit
 
-    return {axis.name: axis for axis in (Unit, Normal, Laplace)}
+    return {axis.name: axis for axis in (Unit, Normal, Laplace, Exponential)}
 
 
 @cache

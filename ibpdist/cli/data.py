@@ -34,7 +34,7 @@ VARIANCE = click.FloatRange(min=0, min_open=True)
 def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) -> None:
     """Make data with planted features.
 
-    KIND is linear-gaussian, factor-analysis or images; STORE is the dataset to write. The
+    KIND is linear-gaussian, factor-analysis, positive-factors or images; STORE is the dataset to write. The
     truth is kept in the store.
     """
     from ibpdist.evaluate.synthetic import synthesise

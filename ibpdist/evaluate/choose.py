@@ -1,7 +1,7 @@
 """Which of several systems to take, without a look at the rows that are to be predicted.
 
 The objective does not tell: with few rows it is higher for sparse factors where dense ones predict
-better (factors.md 11). So a share of the rows is held out of a fit of each system, every half of the
+better (factors.md 12). So a share of the rows is held out of a fit of each system, every half of the
 columns is predicted from the other, and the system with the better score is chosen.
 """
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ibpdist.catalog import systems
 from ibpdist.evaluate.recovery import MATCHED, compare
+from ibpdist.model.weights._base import Weights
 
 Array = NDArray[Any]
 
@@ -33,8 +34,8 @@ def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
     """
     theirs = _active(restarts[reference])
     first = restarts[reference]["params"].to_dataset()
-    free = systems.of_result(restarts[reference].attrs).weights_type.signed
-    rows = [_assigned(found, first["mean"].values[theirs], free) for found in restarts.values()]
+    weights = systems.of_result(restarts[reference].attrs).weights_type
+    rows = [_assigned(found, first["mean"].values[theirs], weights) for found in restarts.values()]
     dims = {"mean": ("restart", "feature", "column")}
     held = {
         name: (dims.get(name, ("restart", "feature")), np.array([row[name] for row in rows]))
@@ -64,7 +65,7 @@ def _active(result: xr.DataTree) -> Array:
     return np.flatnonzero(result["params"].to_dataset()["active"].values)
 
 
-def _assigned(result: xr.DataTree, reference: Array, free: bool) -> dict[str, Array]:
+def _assigned(result: xr.DataTree, reference: Array, weights: type[Weights]) -> dict[str, Array]:
     """What one restart has of the features (feature, column) of the reference."""
     active, params = _active(result), result["params"].to_dataset()
     mean, prevalence = params["mean"].values[active], params["prevalence"].values[active]
@@ -72,14 +73,14 @@ def _assigned(result: xr.DataTree, reference: Array, free: bool) -> dict[str, Ar
     if not len(active) or not features:
         at, present = np.full(features, -1), np.zeros(features, bool)
     else:
-        made = compare(mean, reference, free=free)
+        made = compare(mean, reference, free=weights.has_weights, signed=weights.signed)
         at, present = made["match"].values, made["matched"].values
     some = at >= 0
     beside, often = np.full((features, columns), np.nan), np.full(features, np.nan)
     beside[some], often[some] = mean[at[some]], prevalence[at[some]]
     cosine = np.zeros(features)
     cosine[some] = _cosine(beside[some], reference[some])
-    if free:
+    if weights.signed:
         beside *= np.where(cosine < 0, -1.0, 1.0)[:, None]
         cosine = np.abs(cosine)
     match = np.where(some, active[at] if len(active) else -1, -1)

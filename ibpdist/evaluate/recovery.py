@@ -1,8 +1,9 @@
 """Recovery of planted features: the best one-to-one assignment of fitted to planted ones.
 
 A planted feature is matched when the fitted one assigned to it differs by a root mean square
-below 0.3 feature standard deviations (scores.md 10). Signed weights leave the sign and the
-length of a feature open, so there it is compared after the best multiple.
+below 0.3 feature standard deviations (scores.md 10). Weights leave the length of a feature open, and
+signed weights its sign too, so with weights it is compared after the best multiple, positive where
+weights are.
 """
 
 from __future__ import annotations
@@ -31,15 +32,23 @@ def recovery(run: Run, truth: Dataset | xr.Dataset | str) -> xr.Dataset:
     result = result_of(run)
     params = result["params"].to_dataset()
     active = np.flatnonzero(params["active"].values)
-    free = systems.of_result(result.attrs).weights_type.signed
-    made = compare(params["mean"].values[active], planted_dictionary(truth), free=free)
+    weights = systems.of_result(result.attrs).weights_type
+    fitted, planted = params["mean"].values[active], planted_dictionary(truth)
+    made = compare(fitted, planted, free=weights.has_weights, signed=weights.signed)
     return made.assign(match=("feature", np.where(made.match >= 0, active[made.match], -1)))
 
 
 def compare(
-    fitted: ArrayLike, planted: ArrayLike, *, free: bool = False, scale: float | None = None
+    fitted: ArrayLike,
+    planted: ArrayLike,
+    *,
+    free: bool = False,
+    signed: bool = True,
+    scale: float | None = None,
 ) -> xr.Dataset:
-    """Assign fitted features (feature, column) to planted ones; `free` leaves sign and length open.
+    """Assign fitted features (feature, column) to planted ones.
+
+    `free` leaves the length of a feature open, and with `signed` weights its sign too.
 
     `scale` is the feature variance, the mean square of the planted dictionary unless given. By
     planted feature: `match`, the index of its fitted feature or -1; `error`, in feature
@@ -51,7 +60,7 @@ def compare(
             f"fitted features have {found.shape[1]} columns, planted ones {true.shape[1]}", kind="shape"
         )
     size = np.sqrt(np.mean(true**2) if scale is None else scale) if true.size else 1.0
-    errors = np.sqrt(_distances(found, true, free)) / size
+    errors = np.sqrt(_distances(found, true, free, signed)) / size
     match, error = np.full(len(true), -1), np.full(len(true), np.inf)
     for k, p in zip(*linear_sum_assignment(np.minimum(errors, 1 / MATCHED)), strict=True):
         match[p], error[p] = k, errors[k, p]
@@ -83,13 +92,16 @@ def summary(found: xr.Dataset) -> str:
     return "{recovered} of {planted} planted features recovered, {fitted} active".format(**counts)
 
 
-def _distances(found: Matrix, true: Matrix, free: bool) -> Matrix:
-    """(fitted, planted) mean squares of the difference, after the best multiple when `free`."""
+def _distances(found: Matrix, true: Matrix, free: bool, signed: bool) -> Matrix:
+    """(fitted, planted) mean squares of the difference, after the best multiple when `free`; it is not below
+    zero unless `signed`."""
     squares = (true**2).mean(1)
     if not free:
         return np.array([((row - true) ** 2).mean(1) for row in found]).reshape(len(found), len(true))
     lengths = (found**2).mean(1)
     cross = found @ true.T / max(true.shape[1], 1)
+    if not signed:
+        cross = np.maximum(cross, 0.0)
     share = np.divide(cross**2, lengths[:, None], out=np.zeros_like(cross), where=lengths[:, None] > 0)
     made: Matrix = np.maximum(squares - share, 0.0)
     return made

@@ -4,8 +4,8 @@
 
 Everything about a row is a function of (seed, row): rows are made in blocks whose size depends
 on the number of columns alone, so chunking changes no bit and a longer dataset begins with the
-shorter one. Kinds: `linear-gaussian` (w = 1), `factor-analysis` (w normal) and `images`
-(four shapes on a 6 x 6 grid, every shape in half of the images).
+shorter one. Kinds: `linear-gaussian` (w = 1), `factor-analysis` (w normal), `positive-factors` (w
+exponential) and `images` (four shapes on a 6 x 6 grid, every shape in half of the images).
 """
 
 from __future__ import annotations
@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 Matrix = NDArray[Any]
 
-KINDS = {"linear-gaussian": "unit", "factor-analysis": "normal", "images": "unit"}
+KINDS = {
+    "linear-gaussian": "unit",
+    "factor-analysis": "normal",
+    "positive-factors": "exponential",
+    "images": "unit",
+}
 """Weights of each kind."""
 
 SHAPES = {

@@ -1,4 +1,5 @@
-"""Moments of a normal cut at zero, to all digits in both precisions: what Laplace weights need of erfcx.
+"""Moments of a normal cut at zero, to all digits in both precisions: what Laplace and exponential weights
+need of erfcx.
 
 With I_n(h) the integral of s^n exp(-h s - s^2 / 2) over s > 0 and r_n = I_n / I_(n-1), integration by parts
 gives
@@ -8,6 +9,8 @@ gives
 so for h >= 0 all comes from r_2 by sums and quotients of positive numbers, and nothing cancels: I_0 is
 sqrt(pi / 2) erfcx(h / sqrt 2), the mean r_1, the second moment r_1 r_2 and the variance r_1 (r_2 - r_1)
 (factors.md 7). r_2 (h + 2) is a polynomial in u = (h - 4) / (h + 4), which is -1 at h = 0 and 1 at infinity.
+For h < 0 the normal has its mean inside. There I_0(h) is exp(h^2 / 2) times
+sqrt(2 pi) - exp(-h^2 / 2) I_0(-h), and the exponent is kept apart.
 """
 
 from __future__ import annotations
@@ -18,8 +21,12 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from ibpdist.kernels.scalars import exp_negative
+
 F = np.float32
 ROOT_2, ROOT_2PI = math.sqrt(2), math.sqrt(2 * math.pi)
+LEAST = {np.float32: 1e-12, np.float64: 1e-24}
+"""The least quad of an entry; a smaller one changes nothing."""
 _DIGITS = (
     2.5949024512387111,
     -0.52522665011679459,
@@ -97,6 +104,39 @@ def _cut_ratio(h):
     if h == types.float32:
         return lambda h: _cut32(h)
     return lambda h: _cut64(h)
+
+
+def cut_normal(h):
+    """(exponent, shrunk, mass, mean, variance, entropy) of the density exp(-h s - s^2 / 2) / I_0(h) on s > 0.
+
+    I_0(h) is exp(exponent) `mass`; `shrunk` is exp(-exponent); `entropy` is without log `mass`.
+    """
+    raise NotImplementedError("compiled only")
+
+
+@overload(cut_normal, inline="always")
+def _cut_normal(h):
+    """Sums and quotients of positive numbers, without a branch."""
+    single = h == types.float32
+    F = np.float32 if single else np.float64
+    one, half, zero, root = F(1.0), F(0.5), F(0.0), F(ROOT_2PI)
+    most = F(60.0) if single else F(700.0)  # beyond it exp(-exponent) is nothing
+
+    def impl(h):
+        inside, x = h < zero, abs(h)
+        r2 = cut_ratio(x)
+        r1 = one / (x + r2)
+        left = one / (x + r1)
+        exponent = half * x * x if inside else zero
+        shrunk = exp_negative(-min(exponent, most))
+        mass = root - shrunk * left if inside else left
+        inverse = shrunk / mass
+        mean = x + inverse if inside else r1
+        variance = one - mean * inverse if inside else r1 * (r2 - r1)
+        entropy = half - half * x * inverse if inside else half + half * x * r1
+        return exponent, shrunk, mass, mean, variance, entropy
+
+    return impl
 
 
 @njit

@@ -6,9 +6,8 @@ of the sign of b, and on the minor one the density of |w| is, in units of 1 / sq
     exp(-h s - s^2 / 2),  s > 0,      h = (rate - |b|) / sqrt a  and  (rate + |b|) / sqrt a.
 
 With I_0(h) the integral of it, the evidence is log((I_0(major) + I_0(minor)) / sqrt a) + log(rate / 2). Only
-the major h can be below zero, where the normal has its mean inside. There I_0(h) is exp(h^2 / 2) times
-sqrt(2 pi) - exp(-h^2 / 2) I_0(-h), and the exponent is kept apart. All is made of sums and quotients of
-positive numbers (cut.py), without a branch.
+the major h can be below zero, where the exponent of I_0 is kept apart (cut.py). All is made of sums and
+quotients of positive numbers, without a branch.
 """
 
 from __future__ import annotations
@@ -20,11 +19,9 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ibpdist.kernels.cut import cut_ratio, quantile
+from ibpdist.kernels.cut import LEAST, cut_normal, cut_ratio, quantile
 from ibpdist.kernels.respond import Draw, weigh
-from ibpdist.kernels.scalars import exp_negative, log_positive
-
-ROOT_2PI = math.sqrt(2 * math.pi)
+from ibpdist.kernels.scalars import log_positive
 
 
 class Laplace(NamedTuple):
@@ -45,28 +42,18 @@ def sides(rate, size, quad):
 
 @overload(sides, inline="always")
 def _sides(rate, size, quad):
-    single = size == types.float32
-    F = np.float32 if single else np.float64
-    one, half, zero, root = F(1.0), F(0.5), F(0.0), F(ROOT_2PI)
-    # Below `least` a changes nothing; beyond `most` the minor side has nothing.
-    least, most = (F(1e-12), F(60.0)) if single else (F(1e-24), F(700.0))
+    F = np.float32 if size == types.float32 else np.float64
+    one, half = F(1.0), F(0.5)
+    least = F(LEAST[F])
 
     def impl(rate, size, quad):
         unit = one / F(math.sqrt(max(quad, least)))
         h, g = (F(rate) - size) * unit, (F(rate) + size) * unit
-        inside, x = h < zero, abs(h)
-        r2, q2 = cut_ratio(x), cut_ratio(g)
-        r1, q1 = one / (x + r2), one / (g + q2)
-        left, right = one / (x + r1), one / (g + q1)
-        exponent = half * x * x if inside else zero
-        shrunk = exp_negative(-min(exponent, most))
-        major = root - shrunk * left if inside else left
-        inverse = shrunk / major
-        minor = shrunk * right
+        exponent, shrunk, major, mean, variance, spare = cut_normal(h)
+        q2 = cut_ratio(g)
+        q1 = one / (g + q2)
+        minor = shrunk * (one / (g + q1))
         total = major + minor
-        mean = x + inverse if inside else r1
-        variance = one - mean * inverse if inside else r1 * (r2 - r1)
-        spare = half - half * x * inverse if inside else half + half * x * r1
         return (
             unit,
             (h, g),

@@ -110,6 +110,19 @@ def test_weights_with_signs_turn_features(features):
     np.testing.assert_allclose(found["mean"].sel(restart=1), 2 * features)
 
 
+def test_positive_weights_do_not_turn_features(features):
+    """Another length is the same feature, another sign is not."""
+    multiples = np.array([[2.0], [-2.0], [0.5], [-1.0]])
+    name = "fa-vi-infinite-positive"
+    both = {0: result(features, system=name), 1: result(features * multiples, system=name)}
+    found = consensus.aligned(both, 0).sel(restart=1)
+    np.testing.assert_array_equal(found.present, multiples[:, 0] > 0)
+    same = found.present.values
+    np.testing.assert_allclose(found.similarity[same], 1.0)
+    np.testing.assert_allclose(found["mean"][same], (features * multiples)[same])
+    assert (found.similarity[~same] < 0.9).all()
+
+
 @given(order=st.permutations(range(4)), missing=st.sets(st.integers(0, 3), max_size=3))
 def test_any_order_and_any_gap(order, missing):
     features = np.random.default_rng(0).normal(size=(4, COLUMNS))

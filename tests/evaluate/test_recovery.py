@@ -42,6 +42,27 @@ def test_sign_and_length_matter_only_for_unit_weights(planted):
     np.testing.assert_allclose(free.error, 0, atol=1e-7)
 
 
+def test_positive_weights_leave_the_length_open(planted):
+    multiples = np.array([-1.0, 2.0, -0.2, 30.0, 1.0, -3.0])[:, None]
+    found = compare(planted * multiples, planted, free=True, signed=False)
+    np.testing.assert_array_equal(found.matched, multiples[:, 0] > 0)
+    np.testing.assert_allclose(found.error[found.matched], 0, atol=1e-7)
+    assert (found.error[~found.matched] > 2 * MATCHED).all()
+
+
+@pytest.mark.parametrize(("system", "recovered"), [("lg", 0), ("fa", 2), ("positive", 1)])
+def test_recovery_knows_what_the_weights_leave_open(planted, system, recovered):
+    name = {"lg": "lg-vi-finite", "fa": "fa-vi-finite", "positive": "fa-vi-finite-positive"}[system]
+    params = {
+        "mean": (("feature", "column"), planted[:2] * [[-2.0], [3.0]]),
+        "active": ("feature", [True, True]),
+    }
+    tree = xr.DataTree(children={"params": xr.DataTree(xr.Dataset(params))})
+    tree.attrs["system"] = name
+    truth = xr.Dataset({"dictionary": (("feature", "column"), planted[:2])})
+    assert int(recovery(tree, truth).recovered) == recovered
+
+
 def test_the_limit_is_a_share_of_the_feature_standard_deviation(planted):
     for size, matched in ((MATCHED * 0.99, True), (MATCHED * 1.01, False)):
         shift = size * np.sqrt(np.mean(planted**2)) * np.ones(40)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.special import ndtr
+from scipy.stats import kstest
 
 from ibpdist.base.errors import OutputInUse, UsageError
 from ibpdist.data.store import open_dataset
@@ -237,6 +238,14 @@ def test_weights_may_be_chosen_apart_from_the_kind():
     residual = data.x.values - y @ shapes()
     assert abs(residual.var() - 0.25) < 4.5 * 0.25 * np.sqrt(2 / residual.size)
     assert "w" not in synthetic("factor-analysis", 30, 2, 2, weights="unit")
+
+
+def test_positive_factors_have_exponential_weights():
+    data = synthetic("positive-factors", 4000, 5, 3, 0.01, seed=3, dtype="float64", prior="beta_bernoulli")
+    assert data.attrs["weights"] == "exponential"
+    w, y = data.w.values, data.z.values * data.w.values
+    assert kstest(w.ravel(), "expon").pvalue > 1e-3
+    np.testing.assert_allclose((data.x.values - y @ data.dictionary.values).std(), 0.1, rtol=0.05)
 
 
 def test_missing_cells_do_not_depend_on_values_or_change_the_truth():

@@ -8,6 +8,7 @@ from scipy.special import log_expit, logsumexp
 
 from ibpdist.base.randomness import Draws
 from ibpdist.kernels.annealing_weights import annealed
+from ibpdist.kernels.exponential import Exponential
 from ibpdist.kernels.laplace import Laplace
 from ibpdist.kernels.respond import Draw, Normal, Unit
 from tests.kernels.test_annealing import problem
@@ -15,7 +16,8 @@ from tests.kernels.test_annealing import problem
 KEY = Draws(3).key("test")
 ODDS = np.array([-0.5, 0.8])
 GRID = np.linspace(-14, 14, 701)
-"""Weights at even distances, with a place at the kink of the Laplace density."""
+"""Weights at even distances, with a place at zero, where the Laplace density has a kink and that of
+exponential weights begins."""
 
 
 def log_prior(kind):
@@ -23,6 +25,9 @@ def log_prior(kind):
     step = np.log(GRID[1] - GRID[0])
     if isinstance(kind, Normal):
         return -0.5 * (GRID**2 + np.log(2 * np.pi)) + step
+    if isinstance(kind, Exponential):
+        share = np.where(np.abs(GRID) < 1e-9, 0.5, GRID > 0)
+        return np.where(share > 0, np.log(np.maximum(share, 0.5)) - GRID, -np.inf) + step
     return -np.abs(GRID) - np.log(2) + step
 
 
@@ -45,7 +50,7 @@ def exact(kind, gram, pull):
     return logsumexp(terms), np.exp(terms - logsumexp(terms)) @ patterns
 
 
-@pytest.mark.parametrize("kind", [Unit(), Normal(), Laplace()])
+@pytest.mark.parametrize("kind", [Unit(), Normal(), Laplace(), Exponential()])
 def test_weights_average_to_the_evidence(kind):
     """Unbiased for any number of levels, and the draws at the end have the law of the leg."""
     grams, pulls = problem(features=2, seed=4)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
-from ibpdist.kernels.cut import cut_ratio, quantile
+from ibpdist.kernels.cut import cut_normal, cut_ratio, quantile
 from tests.support.laplace_reference import DIGITS, below
 
 
@@ -60,3 +60,30 @@ def test_quantiles_of_a_normal_with_its_mean_inside(h):
     kept = ndtr(-h)
     upper, lower = ndtr(-places) / kept, (ndtr(places) - ndtr(h)) / kept
     np.testing.assert_allclose(quantiles(h, upper, lower) + h, places, rtol=1e-7, atol=1e-7)
+
+
+@numba.njit
+def cuts(h):
+    out = np.empty((6, h.size), h.dtype)
+    for i in range(h.size):
+        out[0, i], out[1, i], out[2, i], out[3, i], out[4, i], out[5, i] = cut_normal(h[i])
+    return out
+
+
+@pytest.mark.parametrize(("dtype", "within"), [(np.float64, 4e-15), (np.float32, 2e-6)])
+def test_a_normal_cut_on_either_side_of_its_mean(dtype, within):
+    h = np.concatenate([-np.geomspace(1e-6, 1e3, 60)[::-1], [0], np.geomspace(1e-6, 1e6, 60)]).astype(dtype)
+    exponent, shrunk, mass, mean, variance, entropy = cuts(h).astype(float)
+    for i, one in enumerate(h):
+        with localcontext(DIGITS):
+            at = Decimal(float(one))
+            total = below(at)
+            first = 1 / total - at
+            second = 1 - at * first
+            kept_apart = at * at / 2 if at < 0 else Decimal(0)
+            moments = (total / kept_apart.exp(), first, second - first * first)
+            spare = kept_apart + at * first + second / 2
+        np.testing.assert_allclose([mass[i], mean[i], variance[i]], [float(m) for m in moments], rtol=within)
+        assert abs(entropy[i] - float(spare)) < within
+    np.testing.assert_allclose(exponent, np.where(h < 0, np.square(h.astype(float)) / 2, 0), rtol=within)
+    np.testing.assert_allclose(shrunk, np.exp(-np.minimum(exponent, 700)), rtol=1e-3, atol=1e-26)

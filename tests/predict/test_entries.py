@@ -18,6 +18,11 @@ from tests.support.predictive import make_predictor, rows_of
 from tests.support.score_cases import case, outcomes
 
 PLACES, STEP = np.linspace(-14, 14, 561, retstep=True)
+LOG_PRIOR = {
+    "laplace": -np.abs(PLACES) - np.log(2),
+    "exponential": -PLACES + np.where(np.abs(PLACES) < 1e-9, -np.log(2), np.where(PLACES > 0, 0, -np.inf)),
+}
+"""The place at zero is the end of the density of exponential weights, and counts half."""
 
 
 @pytest.fixture
@@ -52,7 +57,7 @@ def test_two_errors_cover_the_exact_score_of_most_cases(over_entries):
 def log_evidence(of, row, cells):
     """log p(cells) of a row under a certain dictionary of two features: sums over z and places of w."""
     a, noise, x = of.mean[:, cells], of.noise[cells], row[cells]
-    prior, terms = -np.abs(PLACES) - np.log(2) + np.log(STEP), []
+    prior, terms = LOG_PRIOR[of.weights.name] + np.log(STEP), []
     pull, gram = a @ (x / noise), (a / noise) @ a.T
     for pattern in np.ndindex(2, 2):
         one, two = (PLACES if on else np.zeros(1) for on in pattern)
@@ -64,9 +69,10 @@ def log_evidence(of, row, cells):
     return logsumexp(terms) - 0.5 * float((np.log(2 * np.pi * noise) + x**2 / noise).sum())
 
 
+@pytest.mark.parametrize("weights", LOG_PRIOR)
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_laplace_weights_are_scored_as_by_quadrature(seed):
-    of = make_predictor(2, 8, seed, weights="laplace", groups=1)
+def test_weights_are_scored_as_by_quadrature(weights, seed):
+    of = make_predictor(2, 8, seed, weights=weights, groups=1)
     x, _ = rows_of(of, 10, seed)
     x[-3:] *= 2
     visible = np.tile(np.arange(8) % 2 == 0, (len(x), 1))
@@ -81,13 +87,14 @@ def test_laplace_weights_are_scored_as_by_quadrature(seed):
         assert together([one]) / (~visible).sum() < 0.02
 
 
-def test_the_variance_of_the_dictionary_counts_with_the_square_of_the_weights():
-    of = make_predictor(3, 6, 1, weights="laplace")
+@pytest.mark.parametrize("weights", LOG_PRIOR)
+def test_the_variance_of_the_dictionary_counts_with_the_square_of_the_weights(weights):
+    of = make_predictor(3, 6, 1, weights=weights)
     chance = expit(of.log_odds)
     np.testing.assert_allclose(Law.of(of).psi, of.noise + 2 * chance @ of.variances())
     rows = rows_of(replace(of.plug_in(), unit=None), 100_000, 2)[0]
     expected = replace(of.plug_in(), extra=1.0).cell_noise - of.noise
-    np.testing.assert_allclose(np.square(rows).mean(axis=0), expected, rtol=0.1)
+    np.testing.assert_allclose(rows.var(axis=0), expected, rtol=0.1)
 
 
 def test_a_row_that_has_every_feature_is_no_special_case():

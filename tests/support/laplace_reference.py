@@ -76,12 +76,12 @@ def laplace_quantile(b: float, a: float, normal: float) -> float:
 def above(w: float, b: float, a: float, evidence: float) -> float:
     """P(w' > w): what lies beyond w on its own side of zero or, for w < 0, between it and zero too."""
     root = math.sqrt(a)
-    beyond = _mass((1 - b) / root, max(w, 0.0) * root, math.inf)
-    between = _mass((1 + b) / root, 0.0, max(-w, 0.0) * root)
+    beyond = log_mass((1 - b) / root, max(w, 0.0) * root, math.inf)
+    between = log_mass((1 + b) / root, 0.0, max(-w, 0.0) * root)
     return sum(math.exp(log - math.log(2 * root) - evidence) for log in (beyond, between))
 
 
-def _mass(h: float, start: float, stop: float) -> float:
+def log_mass(h: float, start: float, stop: float) -> float:
     """log of the integral of exp(-h s - s^2 / 2) over start < s < stop."""
     low, high = h + start, h + stop
     low, high = (-high, -low) if low > 0 else (low, high)  # where distribution functions are small

@@ -10,14 +10,20 @@ from ibpdist.model.observations.noise_and_scale import COLUMN_TURNS, ONE_TURNS
 from ibpdist.model.observations.variances import TOLERANCE
 from tests.support import reference as ref
 from tests.support import scattered_reference as rows
+from tests.support.exponential_reference import exponential_cost, respond_exponential
 from tests.support.laplace_reference import laplace_cost, respond_laplace
 from tests.support.model_cases import convex_log_off, prior_moments
 
 PSEUDO, FLOOR, WEAK, LOWEST, RELEVANT = 2.0, 1e-3, 0.1, 1e-3, 1e-3
 """The weak priors of the variances: two cells that varied by FLOOR * unit (one noise), WEAK * spread (a
 noise of each column, which is at least LOWEST * spread), unit (scale), RELEVANT * unit (of each feature)."""
-RESPOND = {"unit": ref.respond_unit, "normal": ref.respond_normal, "laplace": respond_laplace}
-COST = {"laplace": laplace_cost}
+RESPOND = {
+    "unit": ref.respond_unit,
+    "normal": ref.respond_normal,
+    "laplace": respond_laplace,
+    "exponential": respond_exponential,
+}
+COST = {"laplace": laplace_cost, "exponential": exponential_cost}
 
 
 def sweep(state, log_odds, rule, inner=1):
@@ -41,6 +47,8 @@ def local(case, state, log_odds, inner=1):
 
 def balanced(case, state, observed):
     """Weights divided and scales multiplied by the best length of each feature."""
+    if case.scale == "feature" and case.weights == "exponential":
+        return positive_balanced(state, observed)
     if case.scale != "feature" or case.weights != "normal":
         return state
     at, second = RELEVANT * float(observed.unit), ref.square_y(state.nu, state.m, state.s2)
@@ -50,6 +58,18 @@ def balanced(case, state, observed):
         length = (second[:, k].sum() + pull) / (state.nu[:, k].sum() + PSEUDO)
         m[:, k], s2[:, k], s[k] = m[:, k] / np.sqrt(length), s2[:, k] / length, s[k] * length
     return replace(state, m=m, s2=s2, s=s)
+
+
+def positive_balanced(state, observed):
+    """The same for weights whose cost is E w."""
+    at, m, s2 = RELEVANT * float(observed.unit), state.m.copy(), state.s2.copy()
+    s, cost = state.s.copy(), state.cost.copy()
+    for k in range(len(s)):
+        on, first, pull = state.nu[:, k].sum() + PSEUDO, (state.nu[:, k] * m[:, k]).sum(), PSEUDO * at / s[k]
+        length = (first + np.sqrt(first**2 + 4 * on * pull)) / (2 * on)
+        cost[:, k] += m[:, k] * (1 / length - 1) + np.log(length)
+        m[:, k], s2[:, k], s[k] = m[:, k] / length, s2[:, k] / length**2, s[k] * length**2
+    return replace(state, m=m, s2=s2, s=s, cost=cost)
 
 
 def update_noise(case, state, observed):

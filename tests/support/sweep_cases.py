@@ -6,20 +6,27 @@ import math
 
 import numpy as np
 
+from tests.support import exponential_reference, laplace_reference
 from tests.support import reference as ref
-from tests.support.laplace_reference import laplace_quantile, response
+
+QUANTILE = {
+    "laplace": (laplace_reference.response, laplace_reference.laplace_quantile, math.log(2)),
+    "exponential": (exponential_reference.response, exponential_reference.exponential_quantile, 0.0),
+}
+"""Response and quantile of weights whose density is not normal, and -log p(0)."""
 
 
 def respond(weights, rule, odds, b, a, u, g):
     """(z, w, w2, entropy, cost) of one entry; cost is that of w given z = 1 under the untilted prior."""
     if weights == "unit":
         log_odds, w, w2, cost = odds + b - a / 2, 1.0, 1.0, 0.0
-    elif weights == "laplace":
+    elif weights in QUANTILE:
+        response, quantile, least = QUANTILE[weights]
         evidence, w, variance, cost = response(b, a)
         log_odds, w2 = odds + evidence, w * w + variance
         if rule == "draw":
-            w = laplace_quantile(b, a, g)
-            w2, cost = w * w, abs(w) + math.log(2)
+            w = quantile(b, a, g)
+            w2, cost = w * w, abs(w) + least
     else:
         v = 1 / (1 + a)
         m = v * b

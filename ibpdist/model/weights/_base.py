@@ -74,13 +74,13 @@ class Weights(Protocol):
 
     name: ClassVar[str]
     has_weights: ClassVar[bool]
-    """Whether rows carry a weight as state (unit weights do not)."""
+    """Whether rows carry a weight as state (unit weights do not), so that the length of a feature is open."""
     density: ClassVar[RowDensity]
     """How rows are scored (predict/kinds.py)."""
     second: ClassVar[float]
     """E w^2 under the prior."""
     signed: ClassVar[bool]
-    """Whether weights have signs, so that a feature is known up to a factor."""
+    """Whether weights have signs, so that the sign of a feature is open."""
     default_start: ClassVar[str]
     """The start of a fit unless another one is given."""
     most_features: ClassVar[int]

@@ -21,6 +21,7 @@ from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import respond
 from ibpdist.model.observations.variances import Evidence
 from ibpdist.model.weights._base import EntryPrior, RowDensity, Slab, WeightSums
+from ibpdist.model.weights.exponential import Exponential
 
 Matrix = NDArray[Any]
 MOST = 4.0
@@ -55,8 +56,8 @@ class Normal:
             raise UsageError(f"mu: {self.mu!r}: expected learn or a number between -{MOST:g} and {MOST:g}")
 
     @property
-    def rehearsal(self) -> None:
-        return None
+    def rehearsal(self) -> Exponential | None:
+        return Exponential() if self.mu == "learn" else None
 
     def respond(self) -> respond.Normal:
         return respond.Normal()

@@ -24,6 +24,7 @@ from tests.support.model_cases import (
     random_state,
     sweep,
 )
+from tests.support.weighted_evidence import log_evidence
 
 
 def test_what_a_draw_costs():
@@ -85,19 +86,6 @@ def test_the_objective_is_highest_where_a_row_is():
     for step in (-0.3, -1e-3, 1e-3, 0.3):
         assert value(b + step, a) < best
         assert value(b, a + step) < best
-
-
-def log_evidence(x, noise, scale, mass, draws=1_000_000):
-    """Of the finite model with two features, and its error: the dictionary integrated out, so that columns
-    are N(0, noise I + scale y y'), and the mean over draws of y from the prior."""
-    rng = np.random.default_rng(5)
-    chance = rng.beta(mass / 2, 1, (draws, 1, 2))
-    y = (rng.random((draws, len(x), 2)) < chance) * rng.laplace(size=(draws, len(x), 2))
-    covariance = noise * np.eye(len(x)) + scale * y @ y.transpose(0, 2, 1)
-    log = np.sum(x * np.linalg.solve(covariance, np.broadcast_to(x, (draws, *x.shape))), axis=(1, 2))
-    fixed = np.linalg.slogdet(covariance)[1] + len(x) * np.log(2 * np.pi)
-    density = np.exp(-0.5 * (log + x.shape[1] * fixed))
-    return np.log(density.mean()), density.std() / density.mean() / np.sqrt(draws)
 
 
 @pytest.mark.parametrize("rule", ["mean", "mode"])

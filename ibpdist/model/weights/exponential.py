@@ -1,0 +1,94 @@
+"""Exponential weights: w ~ Exp(1) on w > 0, factors whose activities are positive (factors.md 11).
+
+q(z, w) is joint: given z = 1, w has the density of a normal cut at zero; given z = 0 it stays at its prior
+and costs nothing. w is integrated out of the update of z (kernels/exponential.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from ibpdist.base.rules import Rule
+from ibpdist.base.structs import NOTHING, Nothing
+from ibpdist.kernels import exponential
+from ibpdist.model.observations.variances import Evidence
+from ibpdist.model.weights._base import EntryPrior, RowDensity, Slab, WeightSums
+
+Matrix = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Exponential:
+    name: ClassVar[str] = "exponential"
+    has_weights: ClassVar[bool] = True
+    density: ClassVar[RowDensity] = RowDensity.SAMPLED
+    second: ClassVar[float] = 2.0
+    signed: ClassVar[bool] = False
+    default_start: ClassVar[str] = "best"
+    most_features: ClassVar[int] = 80
+    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "column", "scale": "feature"}
+    rows_have: ClassVar[str] = "have positive weights"
+    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
+
+    @property
+    def rehearsal(self) -> None:
+        return None
+
+    def respond(self) -> exponential.Exponential:
+        return exponential.Exponential()
+
+    def combine(self, z: Matrix, w: Matrix) -> Matrix:
+        return z * w
+
+    def slab(self, features: int, known: Slab | Nothing = NOTHING) -> Nothing:
+        return NOTHING
+
+    def entry_prior(self, log_odds: Matrix, slab: Slab | Nothing) -> EntryPrior:
+        return EntryPrior.untilted(log_odds)
+
+    def best(
+        self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
+    ) -> tuple[Slab | Nothing, Matrix]:
+        return slab, np.ones(len(sums.on)) if beside is None else length(sums.on, sums.first, beside)
+
+    def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
+        cost = sums.cost + change_of_cost(sums.on, sums.first, lengths)
+        return WeightSums(sums.on, sums.first / lengths, sums.second / lengths**2, cost)
+
+    def variance(self, chance: Matrix) -> Matrix:
+        """E y^2 - (E y)^2, as the mean of y is not zero."""
+        return np.asarray(chance * (self.second - chance))
+
+    def neg_log_prior(self, w: Matrix) -> Matrix:
+        return np.asarray(np.where(w >= 0, w, np.inf))
+
+    def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
+        return {"weights": -float(sums.cost.sum())}
+
+    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+        """Quantiles of the probabilities of the normals, exact in both tails."""
+        return np.asarray(-log_ndtr(-normals), normals.dtype).reshape(features, rows)
+
+
+def length(on: Matrix, first: Matrix, beside: Evidence) -> Matrix:
+    """(feature) c where the objective is highest when weights are divided by c and features multiplied.
+
+    `on` and `first` are sums of E z and E y. Beside constants the objective has (factors.md 11)
+
+        -first / c - (on + cells) log c - squares / (2 c^2),
+
+    the entropies and the weights' prior, and of the dictionary what `beside` says. It has one maximum.
+    """
+    cells = on + beside.cells
+    return np.asarray((first + np.sqrt(first**2 + 4 * cells * beside.squares)) / (2 * cells))
+
+
+def change_of_cost(on: Matrix, first: Matrix, lengths: Matrix) -> Matrix:
+    """(feature) what the cost of the weights gains when they are divided by `lengths`."""
+    return np.asarray(first * (1 / lengths - 1) + on * np.log(lengths))
