@@ -1,4 +1,4 @@
-"""Subsamples of the rows: a pure function of (seed, member, global row), whatever the chunks (factors.md 10).
+"""Subsamples of the rows: a pure function of (seed, member, global row), whatever the chunks (scores.md 11).
 
 Subsamples of half of the rows come in complementary pairs: members 2 j and 2 j + 1 share no row and have all
 rows together. Those of another share are drawn independently of one another.

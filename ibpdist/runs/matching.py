@@ -1,4 +1,4 @@
-"""Features of one fit beside those of another: which is which, and how similar they are (factors.md 10).
+"""Features of one fit beside those of another: which is which, and how similar they are (scores.md 11).
 
 Fits find the same features in another order, and signed weights leave the sign of a feature open. Features
 are assigned to those of a reference one to one, by a pairing that also says when two are the same.

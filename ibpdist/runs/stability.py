@@ -1,4 +1,4 @@
-"""Which features of a fit come back when it is fitted to subsamples of the rows (factors.md 10)."""
+"""Which features of a fit come back when it is fitted to subsamples of the rows (scores.md 11)."""
 
 from __future__ import annotations
 
