@@ -40,7 +40,7 @@ def test_the_fits_are_named_and_the_answer_begins_with_how_many_come_back(folder
     assert sentence in found.output
     assert shown[1] == sentence
     assert shown[2].split() == ["feature", "prevalence", "rows", "explains", "comes", "back", "same", "rows"]
-    assert shown[3].split()[4:7] == ["2", "of", "2"]
+    assert shown[3].split()[5:8] == ["2", "of", "2"]
     assert invoke("verify", folder / "run").exit_code == 0
 
 
