@@ -77,9 +77,7 @@ class Manifest:
 
     def write(self, path: Path) -> None:
         """The sealed manifest is written first: a kill leaves no campaign.yaml that differs from it."""
-        fits = [
-            {"id": fit.id, "labels": dict(fit.labels), "spec": fit.spec.model_dump()} for fit in self.fits
-        ]
+        fits = [{"id": fit.id, "labels": dict(fit.labels), "spec": fit.spec.written()} for fit in self.fits]
         body = {"schema": SCHEMA, "fingerprint": self.fingerprint, "spec": self.spec.model_dump()}
         (path / GRID).unlink(missing_ok=True)
         sealed.write(path / MANIFEST, {**body, "fits": fits})

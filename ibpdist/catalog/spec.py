@@ -37,6 +37,8 @@ _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,999})\Z")
 _FLOAT = re.compile(r"([-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z")
 _RECIPE = re.compile(r"(cells|rows)(:.*)?\Z")
 _NOT_RESULT = {"data", "checkpoint"}
+_OPTIONAL = {"stability", "subsample", "member"}
+"""Keys that a spec has only where they differ from their defaults, so that other specs keep their ids."""
 Lines = dict[tuple[str, ...], int]
 
 
@@ -140,8 +142,14 @@ class Spec(BaseModel):
             raise UsageError(file + _sentence(error, lines, list(cls.model_fields))) from None
 
     def dump(self) -> str:
-        """Canonical YAML: every key, in the order of the fields; reading it gives an equal spec."""
-        return yaml.dump(self.model_dump(), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+        """Canonical YAML, keys in the order of the fields; reading it gives an equal spec."""
+        return yaml.dump(self.written(), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+    def written(self) -> dict[str, Any]:
+        """Keys and values as they are written to a file."""
+        fields = type(self).model_fields
+        values = self.model_dump()
+        return {k: v for k, v in values.items() if k not in _OPTIONAL or v != fields[k].default}
 
 
 class FitSpec(Spec):
@@ -154,7 +162,9 @@ class FitSpec(Spec):
     hidden in the last half of the rows, or a recipe such as `rows:share=0.1` (data/splits.py).
     A sampler makes `steps` steps of each of `chains` chains; of those after the first `burn` (half of
     all, unless it is said) every `thin`-th is kept. `checkpoint` is the number of steps between
-    checkpoints; it does not change the result. `set` holds the settings of the system.
+    checkpoints; it does not change the result. `stability` is the number of subsamples that are fitted
+    beside all rows, `subsample` the share of the rows in each, and `member` the subsample that this fit
+    is made of, None for all rows. `set` holds the settings of the system.
     """
 
     data: Name
@@ -170,6 +180,9 @@ class FitSpec(Spec):
     thin: int = Field(default=1, gt=0)
     holdout: Holdout = 0.0
     checkpoint: int = Field(default=10, gt=0)
+    stability: int | None = Field(default=None, ge=2)
+    subsample: float = Field(default=0.5, gt=0, lt=1)
+    member: int | None = Field(default=None, ge=0)
     set: dict[str, Setting] = Field(default_factory=dict)
 
     @property
@@ -186,7 +199,7 @@ class FitSpec(Spec):
 
     def id(self, fingerprint: str) -> str:
         """16 hex digits: a hash of all that decides the result, the data by their fingerprint."""
-        decides = self.model_dump(exclude=_NOT_RESULT)
+        decides = {key: value for key, value in self.written().items() if key not in _NOT_RESULT}
         text = json.dumps([decides, fingerprint], sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -13,7 +13,7 @@ from ibpdist.base.errors import OK, STEP_LIMIT
 from ibpdist.base.progress import stepping, sweeping
 from ibpdist.base.streams import inform
 from ibpdist.base.words import command
-from ibpdist.cli._forecast import of_run, of_system
+from ibpdist.cli._forecast import of_options, of_run
 from ibpdist.cli._options import (
     COUNT,
     PATH,
@@ -55,6 +55,18 @@ from ibpdist.cli.campaigns import sweep
     callback=number_or_word,
     help="Share of the columns to hide in half of the rows, or rows:share=0.1; for `evaluate`.",
 )
+@click.option(
+    "--stability",
+    type=click.IntRange(min=2),
+    metavar="M",
+    help="Fit M subsamples of the rows as well, and say how often each feature comes back.",
+)
+@click.option(
+    "--subsample",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Share of the rows in each subsample; half of them by default.",
+)
 @click.option("--checkpoint", type=COUNT, help="Steps from one checkpoint to the next.")
 @click.option(
     "--start",
@@ -95,8 +107,7 @@ def fit(
         return OK
     from ibpdist.runs.fit import fit as fit_
 
-    kind, limit, starts = options["system"], options["steps"], options["restarts"] or 1
-    known = of_system(kind, options["K"], limit, options["rtol"], starts)
+    known = of_options(options)
     with _resumable(run), stepping("fit", quiet=quiet, verbose=verbose, **known) as progress:
         result = fit_(store, run=run, progress=progress, **given(**options), **settings)
     return _finish(run, result, quiet)

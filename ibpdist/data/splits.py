@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,10 @@ class HeldCells:
             out[begin - start :] = self._sets(begin, stop, columns) if self.fresh else self.columns(columns)
         return out
 
+    @property
+    def text(self) -> str:
+        return describe(self)
+
     def columns(self, columns: int) -> Mask:
         """(column,) the columns of the common set."""
         uniforms = Draws(self.seed).uniform("held cells", 0, 1, columns).T
@@ -96,6 +100,10 @@ class HeldRows:
     def test(self, source: Source) -> Source:
         """The rows held out, numbered without gaps."""
         return SomeRows(source, self, test=True)
+
+    @property
+    def text(self) -> str:
+        return describe(self)
 
     def hidden(self, start: int, stop: int) -> Mask:
         """(row,) which of rows start to stop are held out."""
@@ -162,10 +170,21 @@ class HiddenCells(Wrapped):
         return Chunk(index, chunk.start, np.where(observed, chunk.x, self.dtype.type(0)), observed)
 
 
+class RowSplit(Protocol):
+    """Decides of each row whether it is hidden."""
+
+    def hidden(self, start: int, stop: int) -> Mask: ...
+
+    @property
+    def text(self) -> str:
+        """What tells it from other splits; the fingerprint of its rows depends on it."""
+        ...
+
+
 class SomeRows(Wrapped):
     """The training or the test rows of a source. Chunks without such rows are left out."""
 
-    def __init__(self, source: Source, split: HeldRows, *, test: bool) -> None:
+    def __init__(self, source: Source, split: RowSplit, *, test: bool) -> None:
         super().__init__(source)
         self.split, self._test = split, test
         sizes = np.array([int(self._kept(index).sum()) for index in range(source.chunks)])
@@ -186,6 +205,12 @@ class SomeRows(Wrapped):
     @property
     def fingerprint(self) -> str:
         return _fingerprint(self.source, self.split, "test" if self._test else "train")
+
+    def origin(self, index: int) -> NDArray[np.intp]:
+        """Numbers in the whole source of the rows of a chunk."""
+        at = int(self._origin[index])
+        rows: NDArray[np.intp] = self.source.bounds(at)[0] + np.flatnonzero(self._kept(at))
+        return rows
 
     def bounds(self, index: int) -> tuple[int, int]:
         if not 0 <= index < self.chunks:
@@ -232,5 +257,5 @@ def _value(text: str, name: str, value: str, kind: str) -> Any:
         raise UsageError(f"held-out {text!r}: {name} is {value!r}, which is not a {kind}") from None
 
 
-def _fingerprint(source: Source, split: Split, role: str) -> str:
-    return hashlib.sha256(f"{source.fingerprint} {describe(split)} {role}".encode()).hexdigest()
+def _fingerprint(source: Source, split: HeldCells | RowSplit, role: str) -> str:
+    return hashlib.sha256(f"{source.fingerprint} {split.text} {role}".encode()).hexdigest()

@@ -1,9 +1,9 @@
 """Features of several restarts beside one another: which are the same, which come back every time.
 
 Restarts find the same features in another order. Those of each restart are assigned one-to-one to
-those of a reference (as in recovery.py); a restart has a feature when the one assigned to it differs
-by a root mean square below 0.3 feature standard deviations (`MATCHED`). A feature is stable when at least
-three quarters (`STABLE`) of the restarts other than the reference have it.
+those of a reference (matching.py); a restart has a feature when the one assigned to it differs
+by a root mean square below 0.3 feature standard deviations (`MATCHED`, as in recovery.py). A feature
+is stable when at least three quarters (`STABLE`) of the restarts other than the reference have it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from ibpdist.catalog import systems
 from ibpdist.evaluate.recovery import MATCHED, compare
 from ibpdist.model.weights._base import Weights
+from ibpdist.runs.matching import STABLE, Matches, Matrix, Pairing, active, matched
 
 Array = NDArray[Any]
-
-STABLE = 0.75
-"""The least share of the other restarts that have a stable feature."""
 
 
 def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
@@ -32,16 +30,16 @@ def aligned(restarts: Mapping[int, xr.DataTree], reference: int) -> xr.Dataset:
     one; `similarity`, the cosine of the two, 0 without any; `prevalence`; and `mean` (restart, feature,
     column), NaN without any. Where weights have signs a feature is turned to that of the reference.
     """
-    theirs = _active(restarts[reference])
-    first = restarts[reference]["params"].to_dataset()
+    first, ours = restarts[reference]["params"].to_dataset(), active(restarts[reference])
     weights = systems.of_result(restarts[reference].attrs).weights_type
-    rows = [_assigned(found, first["mean"].values[theirs], weights) for found in restarts.values()]
+    pairing, signed = by_distance(weights), weights.signed
+    rows = [matched(active(found), ours.mean, pairing, signed=signed) for found in restarts.values()]
     dims = {"mean": ("restart", "feature", "column")}
     held = {
-        name: (dims.get(name, ("restart", "feature")), np.array([row[name] for row in rows]))
-        for name in rows[0]
+        name: (dims.get(name, ("restart", "feature")), np.array([getattr(row, name) for row in rows]))
+        for name in Matches._fields
     }
-    coords: dict[str, Any] = {"restart": list(restarts), "feature": theirs}
+    coords: dict[str, Any] = {"restart": list(restarts), "feature": ours.at}
     if "column" in first.coords:
         coords["column"] = first.coords["column"].values
     return xr.Dataset(held, coords, {"reference": reference})
@@ -61,35 +59,11 @@ def stability(found: xr.Dataset) -> xr.Dataset:
     return made.assign_attrs(found.attrs | {"matched": MATCHED, "least": STABLE})
 
 
-def _active(result: xr.DataTree) -> Array:
-    return np.flatnonzero(result["params"].to_dataset()["active"].values)
+def by_distance(weights: type[Weights]) -> Pairing:
+    """Two features are the same when `recovery.compare` matches them, as far as the weights leave them open."""
 
+    def pair(found: Matrix, reference: Matrix) -> tuple[Array, Array]:
+        made = compare(found, reference, free=weights.has_weights, signed=weights.signed)
+        return made["match"].values, made["matched"].values
 
-def _assigned(result: xr.DataTree, reference: Array, weights: type[Weights]) -> dict[str, Array]:
-    """What one restart has of the features (feature, column) of the reference."""
-    active, params = _active(result), result["params"].to_dataset()
-    mean, prevalence = params["mean"].values[active], params["prevalence"].values[active]
-    features, columns = reference.shape
-    if not len(active) or not features:
-        at, present = np.full(features, -1), np.zeros(features, bool)
-    else:
-        made = compare(mean, reference, free=weights.has_weights, signed=weights.signed)
-        at, present = made["match"].values, made["matched"].values
-    some = at >= 0
-    beside, often = np.full((features, columns), np.nan), np.full(features, np.nan)
-    beside[some], often[some] = mean[at[some]], prevalence[at[some]]
-    cosine = np.zeros(features)
-    cosine[some] = _cosine(beside[some], reference[some])
-    if weights.signed:
-        beside *= np.where(cosine < 0, -1.0, 1.0)[:, None]
-        cosine = np.abs(cosine)
-    match = np.where(some, active[at] if len(active) else -1, -1)
-    numbers = {"match": match, "present": present, "similarity": cosine}
-    return {**numbers, "prevalence": often, "mean": beside}
-
-
-def _cosine(a: Array, b: Array) -> Array:
-    lengths = np.sqrt((a**2).sum(1) * (b**2).sum(1))
-    cross: Array = (a * b).sum(1)
-    made: Array = np.divide(cross, lengths, out=np.zeros_like(cross), where=lengths > 0)
-    return made
+    return pair

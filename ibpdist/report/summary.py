@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ibpdist.predict import units
-from ibpdist.report import chains, diagnosis, moves
+from ibpdist.report import chains, diagnosis, moves, subsamples
 
 LISTED = 20
 """Features that are listed one by one."""
@@ -23,6 +23,7 @@ def summary(result: Any) -> str:
     remarks = [f"- {text}" for text in (chains.remarks if drawn else _remarks)(result)]
     lines = [
         (chains.answer if drawn else _answer)(result),
+        *_again(result),
         *(chains.features if drawn else _features)(result),
         *(["", *remarks] if remarks else []),
         "",
@@ -40,20 +41,36 @@ def _answer(result: Any) -> str:
     return f"{words}; {'they explain' if active > 1 else 'it explains'} {_percent(share)} of the variance"
 
 
+def _again(result: Any) -> Iterator[str]:
+    """How many features come back in subsamples, if some were fitted and there are any."""
+    if "stability" in result.children and result["stability"].sizes["feature"]:
+        yield subsamples.answer(result["stability"])
+
+
 def _features(result: Any) -> Iterator[str]:
     """A line for each active feature, most frequent first."""
     params, rows = result["params"], int(result.attrs["rows"])
     prevalence, shown = params["prevalence"].values, np.flatnonzero(params["active"].values)
-    each = result["diagnosis"]["explained"].values if "diagnosis" in result.children else None
+    more = list(_more_columns(result))
     if len(shown):
-        yield f"{'feature':>9} {'prevalence':>11} {'rows':>12}" + (
-            "" if each is None else f" {'explains':>9}"
-        )
+        heads = "".join(f" {head:>{max(9, len(head))}}" for head, _ in more)
+        yield f"{'feature':>9} {'prevalence':>11} {'rows':>12}{heads}"
     for k in shown[:LISTED]:
-        share = "" if each is None else f" {_percent(each[k]):>9}"
-        yield f"{k:>9} {prevalence[k]:>11.4f} {prevalence[k] * rows:>12,.1f}{share}"
+        cells = "".join(f" {cell(int(k)):>{max(9, len(head))}}" for head, cell in more)
+        yield f"{k:>9} {prevalence[k]:>11.4f} {prevalence[k] * rows:>12,.1f}{cells}"
     if len(shown) > LISTED:
         yield f"{'...':>9} {len(shown) - LISTED} more, the least frequent {prevalence[shown[-1]]:.4g}"
+
+
+def _more_columns(result: Any) -> Iterator[tuple[str, Callable[[int], str]]]:
+    """Further columns of the features, if the result has them: the head, and the cell of a feature."""
+    if "diagnosis" in result.children:
+        explained = result["diagnosis"]["explained"].values
+        yield "explains", lambda k: _percent(explained[k])
+    if "stability" in result.children:
+        stability = result["stability"]
+        yield "comes back", lambda k: subsamples.times(stability, k)
+        yield "same rows", lambda k: subsamples.agreement(stability, k)
 
 
 def _remarks(result: Any) -> Iterator[str]:

@@ -5,6 +5,8 @@
     DIR/diagnosis/...     likewise the diagnosis, if there is one
     DIR/transform/...     by what columns were centred and scaled, where they were
     DIR/rows/NAME.csv     a line for each row of the data, read and written chunk by chunk
+    DIR/stability/..., DIR/consensus/...
+                          likewise how often features come back in subsamples, and those that do
     DIR/trace.csv         a line for each step (of each chain), a column for each term
     DIR/posterior.csv, diagnostics.csv, restarts.csv, heldout.csv
                           likewise draws, diagnostics of chains, starts, scores

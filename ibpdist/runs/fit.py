@@ -6,13 +6,13 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ibpdist.base.errors import InputError, OutputInUse, StorageError, UsageError
-from ibpdist.base.progress import before
+from ibpdist.base.progress import after, before
 from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
@@ -35,7 +35,9 @@ from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, identity, is_run
 from ibpdist.runs.job import Job, SamplerJob, check, job_begun, job_of
 from ibpdist.runs.loop import Progress, drive, in_memory
+from ibpdist.runs.nested import Nested, nested_fits
 from ibpdist.runs.sample import sample
+from ibpdist.runs.stability import groups, refuse_small
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,6 +50,7 @@ PLANNED = 64
 """Features that memory is planned for when their number is left to the data."""
 SPECIFIED = (
     "steps", "rtol", "inner", "restarts", "holdout", "checkpoint", "chains", "burn", "thin",
+    "stability", "subsample",
 )  # fmt: skip
 """Options that a spec has a default for."""
 Data = Any
@@ -70,6 +73,8 @@ def fit(
     thin: int | None = None,
     holdout: float | str | None = None,
     checkpoint: int | None = None,
+    stability: int | None = None,
+    subsample: float | None = None,
     start: str | Path | xr.DataTree | None = None,
     workers: int | None = None,
     serial: bool | None = None,
@@ -96,8 +101,11 @@ def fit(
     thin: after burn-in, keep every Nth step.
     holdout: share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
     checkpoint: steps from one checkpoint of a run to the next.
+    stability: number of subsamples of the rows to fit as well; /stability says how often each feature comes
+        back in them.
+    subsample: share of the rows in each subsample; half of them by default, in complementary pairs.
     start: a run or result whose features to begin with: of the same model, or for a sampler of all rows
-        at once of the same weights and observation.
+        at once of the same weights and observation. Subsamples do not begin with them.
     workers: local processes. Where a fit runs does not change its bits.
     serial: True to stay in this process.
     scheduler: the address of a Dask cluster to use.
@@ -109,6 +117,7 @@ def fit(
     """
     given = {"steps": steps, "rtol": rtol, "inner": inner, "restarts": restarts, "holdout": holdout}
     given |= {"checkpoint": checkpoint, "chains": chains, "burn": burn, "thin": thin}
+    given |= {"stability": stability, "subsample": subsample}
     asked = Place(workers, serial, scheduler, memory, cache)
     if isinstance(start, str) and start in systems.STARTS:
         settings, start = settings | {"start": start}, None
@@ -117,6 +126,7 @@ def fit(
         refuse_place(run, data, start)
     source = as_source(data)
     job = job_of(spec, source)
+    refuse_small(job)
     job, first = (job, None) if start is None else start_from.started(start, job)
     place = asked.for_data(job.source, kept=run is not None)
     place.refuse_silent()
@@ -190,21 +200,24 @@ def estimate(
     given = {name: options.pop(name, None) for name in SPECIFIED}
     spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
     job = job_of(spec, as_source(data))
+    refuse_small(job)
     place = asked.for_data(job.source, kept=True)
     return f"runs in {place.words}; {planned(job, place)}"
 
 
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:
-    """All starts in this process and in memory; the best one, with a table of all if there are several."""
-    facts = provenance.facts(job.source)
+    """All starts and subsamples in this process and in memory; the best start, with tables of the others."""
     cache = planned(job, place).cache
-    results = []
-    for restart in range(job.spec.restarts):
-        spec = starts.spec_of(job.spec, restart)
-        bench = Workbench(job.algorithm, job.source, MemoryHistory(), spec.seed, cache=cache)
-        one = Job(spec, job.algorithm, job.source)
-        results.append(in_memory(one, Serial(bench), facts, progress, first))
-    return starts.chosen(results)
+
+    def made(one: Job, first: Params | None) -> xr.DataTree:
+        bench = Workbench(one.algorithm, one.source, MemoryHistory(), one.spec.seed, cache=cache)
+        return in_memory(one, Serial(bench), provenance.facts(one.source), progress, first)
+
+    fits = nested_fits(job.spec)
+    found = [made(fit.job(job), first) for fit in fits if fit.of_all_rows] or [made(job, first)]
+    parts = [fit for fit in fits if not fit.of_all_rows]
+    results = [made(fit.job(job), None) for fit in parts]
+    return starts.chosen(found, _compared(job, parts, found, results, progress))
 
 
 def _with_run(
@@ -236,24 +249,40 @@ def _with_run(
 def _finish(
     directory: RunDirectory, job: Job, place: Place, first: Params | None, progress: Progress | None
 ) -> None:
-    """Take a run to its result, start by start."""
-    run, count = directory.path, job.spec.restarts
+    """Take a run to its result, start by start and subsample by subsample."""
+    run, fits = directory.path, nested_fits(job.spec)
     tell = log.warning if progress is None else before(progress)
     if place.distributed:
         before(progress)(f"connecting to {place.words}" if place.scheduler else f"starting {place.words}")
     with place.cluster(tell) as cluster:
-        if count == 1:
+        if not fits:
             advance(directory, job, place, cluster, first, progress)
             return
-        for restart in range(count):
-            spec = starts.spec_of(job.spec, restart)
-            with _child(starts.folder(run, restart), spec, job) as child:
+        for fit in fits:
+            one = fit.job(job)
+            with _child(fit.folder(run), one) as child:
                 if not result.is_complete(child.path):
-                    one = Job(spec, job.algorithm, job.source)
-                    advance(child, one, place, cluster, first, progress)
-            directory.events.add("restart", restart=restart, seed=spec.seed)
-    starts.choose(run, count)
+                    # The features of another fit come back where they are put in.
+                    begin = first if fit.of_all_rows else None
+                    advance(child, one, place, cluster, begin, progress)
+            directory.events.add(fit.kind, **fit.facts)
+    parts = [fit for fit in fits if not fit.of_all_rows]
+    found = [result.open_result(fit.folder(run)) for fit in fits if fit.of_all_rows]
+    results = [result.open_result(fit.folder(run)) for fit in parts]
+    starts.choose(run, found, _compared(job, parts, found, results, progress))
     directory.events.add("finished")
+
+
+def _compared(
+    job: Job,
+    parts: Sequence[Nested],
+    found: Sequence[xr.DataTree],
+    results: Sequence[xr.DataTree],
+    progress: Progress | None,
+) -> dict[str, xr.Dataset]:
+    """Groups about the best of the starts beside the fits of subsamples, if there are any."""
+    rows = [part.rows(job) for part in parts]
+    return groups(found[starts.best(found)], results, rows, after(progress)) if rows else {}
 
 
 def advance(
@@ -300,12 +329,12 @@ def _releasing(directory: RunDirectory, new: bool) -> Iterator[RunDirectory]:
 
 
 @contextmanager
-def _child(path: Path, spec: FitSpec, job: Job) -> Iterator[RunDirectory]:
+def _child(path: Path, job: Job) -> Iterator[RunDirectory]:
     new = not is_run(path)
     if not new:
         directory = RunDirectory.open(path)
     else:
-        directory = RunDirectory.create(path, spec.dump(), lambda: provenance.facts(job.source))
+        directory = RunDirectory.create(path, job.spec.dump(), lambda: provenance.facts(job.source))
     with _releasing(directory, new=new):
         yield directory
 

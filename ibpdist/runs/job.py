@@ -16,6 +16,7 @@ from ibpdist.data.arrays import as_source
 from ibpdist.data.centring import centred, with_center
 from ibpdist.data.one_chunk import Whole
 from ibpdist.data.splits import held
+from ibpdist.data.subsample import HALF, Subsample
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
 from ibpdist.engine.members import ChainEngine, MemberEngine
@@ -115,7 +116,13 @@ def _trained_on(spec: FitSpec, source: Source | None = None) -> Source:
     data = source if source is not None else as_source(spec.data, judged=False)
     if data.rows == 0:
         raise InputError("has no rows", file=spec.data)
-    return held(data, spec.holdout) if spec.holdout else data
+    seen = held(data, spec.holdout) if spec.holdout else data
+    return seen if spec.member is None else subsample_of(spec, spec.member).of(seen)
+
+
+def subsample_of(spec: FitSpec, member: int) -> Subsample:
+    """A subsample of the rows that a fit sees."""
+    return Subsample(spec.seed, member, spec.subsample)
 
 
 def job_on(spec: FitSpec, data: Source) -> Job:
@@ -138,6 +145,15 @@ def check(spec: FitSpec) -> None:
     if not sampler and (spec.chains > 1 or spec.burn is not None or spec.thin > 1):
         raise UsageError(
             f"chains, burn and thin are for samplers, and {spec.system} is not one: use restarts"
+        )
+    if spec.stability is None and spec.member is None and spec.subsample != HALF:
+        raise UsageError(
+            f"subsample is {spec.subsample}, and no subsamples are asked for: give stability, their number"
+        )
+    if sampler and spec.stability is not None:
+        raise UsageError(
+            f"stability is for fits that look for an optimum: for {spec.system} use chains, whose draws say "
+            "how sure each feature is"
         )
     if sampler and spec.restarts > 1:
         raise UsageError(f"restarts are for fits that look for an optimum: for {spec.system} use chains")

@@ -15,6 +15,7 @@ from ibpdist.engine.checkpoint import KEPT, Checkpoints
 from ibpdist.engine.history import RunHistory
 from ibpdist.runs import restarts, result
 from ibpdist.runs.directory import identity
+from ibpdist.runs.nested import place
 from ibpdist.storage import events
 from ibpdist.storage.events import Event
 
@@ -31,18 +32,29 @@ def lost(path: Path) -> Iterator[str]:
         return
     if not read and _has_work(path):
         yield f"{log}: is missing or empty, so what the run did is not known"
-    missing = [*_restarts(path, read), *_checkpoints(path, read), *_parameters(path, read)]
+    missing = [*_nested(path, read), *_checkpoints(path, read), *_parameters(path, read)]
     yield from (f"{one}: is missing" for one in missing)
 
 
 def _has_work(path: Path) -> bool:
-    marks = ("result.json", "result.zarr", "heldout.json", "restarts/*", "checkpoints/*", "params/*.rec")
+    marks = (
+        "result.json",
+        "result.zarr",
+        "heldout.json",
+        "restarts/*",
+        "subsamples/*",
+        "checkpoints/*",
+        "params/*.rec",
+    )
     return any(next(path.glob(mark), None) for mark in marks)
 
 
-def _restarts(path: Path, read: list[Event]) -> list[Path]:
-    ended = {event["restart"] for event in read if event["event"] == "restart"}
-    folders = [restarts.folder(path, restart) for restart in sorted(ended)]
+def _nested(path: Path, read: list[Event]) -> list[Path]:
+    """Missing folders of the starts and the subsamples that have ended."""
+    starts = {event["restart"] for event in read if event["event"] == "restart"}
+    parts = {event["subsample"] for event in read if event["event"] == "subsample"}
+    folders = [restarts.folder(path, start) for start in sorted(starts)]
+    folders += [path / place(part) for part in sorted(parts)]
     return [folder for folder in folders if not folder.exists()]
 
 

@@ -195,6 +195,32 @@ RESTARTS = Group(
     ),
     "table",
 )
+STABILITY = Group(
+    "stability",
+    "subsample, feature",
+    "how often each active feature comes back in fits of subsamples of the rows, with `--stability`",
+    (
+        Variable("returns", "feature", "share of the subsamples whose fit has the feature"),
+        Variable("stable", "feature", "comes back in at least three quarters of the subsamples"),
+        Variable("present", "subsample feature", "whether the fit of the subsample has the feature"),
+        Variable("match", "subsample feature", "number of the feature in the fit of the subsample, or -1"),
+        Variable("similarity", "subsample feature", "cosine of the two features"),
+        Variable("agreement", "subsample feature", "share of the rows in which both fits agree who has it"),
+        Variable("rows", "subsample", "number of rows of the subsample"),
+        Variable("stop", "subsample", "why the fit of the subsample stopped"),
+    ),
+    "arrays",
+)
+CONSENSUS = Group(
+    "consensus",
+    "feature, column",
+    "features that come back in at least three quarters of the subsamples, as these find them",
+    (
+        Variable("mean", "feature column", "mean of the feature over the subsamples that have it", DATA),
+        Variable("sd", "feature column", "standard deviation over the subsamples that have it", DATA),
+    ),
+    "arrays",
+)
 POSTERIOR = Group(
     "posterior",
     "chain, draw",
@@ -261,7 +287,7 @@ GROUPS: Mapping[str, Group] = {
     group.name: group
     for group in (
         PARAMS, ROWS, TRACE, DIAGNOSIS, HELDOUT, TRANSFORM, RESTARTS,
-        POSTERIOR, DRAWS, DIAGNOSTICS, INTERNALS,
+        STABILITY, CONSENSUS, POSTERIOR, DRAWS, DIAGNOSTICS, INTERNALS,
     )
 }  # fmt: skip
 """Groups of a result by name."""

@@ -18,7 +18,7 @@ from ibpdist.storage.partial_files import litter
 
 
 def verify_run(path: Path) -> Iterator[str]:
-    """Problems of a run and of its restarts."""
+    """Problems of a run, of its restarts and of its subsamples."""
     yield from _readable(path)
     yield from _log(path)
     yield from _parameters(path)
@@ -35,7 +35,7 @@ def verify_run(path: Path) -> Iterator[str]:
         yield from _torn(path / "events.jsonl")
         for one in litter(path):
             yield f"{one}: was left by a process that was killed; resume removes it"
-    for child in sorted(path.glob("restarts/*")):
+    for child in [*sorted(path.glob("restarts/*")), *sorted(path.glob("subsamples/*"))]:
         yield from verify_run(child)
 
 

@@ -223,7 +223,7 @@ def test_dump_and_read_give_the_same_spec(
     assert again == spec
     assert again.dump() == spec.dump()
     assert [type(again.set[name]) for name in settings] == [type(value) for value in settings.values()]
-    assert yaml.safe_load(spec.dump()) == spec.model_dump()
+    assert yaml.safe_load(spec.dump()) == spec.written()
 
 
 def test_the_id_follows_what_decides_the_result() -> None:
@@ -235,11 +235,27 @@ def test_the_id_follows_what_decides_the_result() -> None:
     changes = {
         "system": "fa-vi-infinite", "truncation": 41, "seed": 8, "steps": 201, "rtol": 1e-5,
         "inner": 2, "restarts": 2, "chains": 2, "burn": 5, "thin": 2, "holdout": 0.1,
-        "set": {"mass": 5.5, "noise": "column"},
+        "stability": 4, "subsample": 0.9, "member": 0, "set": {"mass": 5.5, "noise": "column"},
     }  # fmt: skip
     others = {first.model_copy(update={name: value}).id("f") for name, value in changes.items()}
     assert len(others | {first.id("f"), first.id("g")}) == len(changes) + 2
     assert {*changes, "data", "checkpoint"} == set(FitSpec.model_fields)
+
+
+def test_keys_of_subsamples_are_written_where_they_are_asked_for() -> None:
+    assert {"stability", "subsample", "member"}.isdisjoint(yaml.safe_load(FitSpec.make(**GOOD).dump()))
+    asked = yaml.safe_load(FitSpec.make(**GOOD, stability=8, subsample=0.9).dump())
+    assert (asked["stability"], asked["subsample"]) == (8, 0.9)
+    assert "member" not in asked
+
+
+def test_specs_without_subsamples_keep_their_ids() -> None:
+    assert FitSpec.make(**GOOD).id("f") == "d89f0adfe6a8feef"
+
+
+@pytest.mark.parametrize("text", ["stability: 1", "stability: 0", "subsample: 0.0", "subsample: 1.0"])
+def test_subsamples_out_of_range_are_refused(text: str, tmp_path: Path) -> None:
+    assert text.partition(":")[0] in refused(TEXT + text, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "images": report_fits.images(folder / "images"),
         "labelled": report_fits.labelled(folder / "labelled <b>&"),
         "short": report_fits.labelled(folder / "short", system="lg-vi-finite", K=2, steps=3, restarts=1),
+        "subsampled": report_fits.labelled(folder / "subsampled", restarts=1, stability=2, steps=30),
         "sampled": report_fits.labelled(
             folder / "sampled", system="fa-gibbs-finite", K=3, steps=6, restarts=1
         ),
@@ -47,13 +48,17 @@ def pages(runs: dict[str, Path]) -> dict[str, Page]:
 
 @pytest.fixture(scope="module")
 def truths(runs: dict[str, Path]) -> dict[str, Truth]:
-    made = {name: Truth(ibp.open_result(run), logs=read(run).logs) for name, run in runs.items()}
+    results = {name: ibp.open_result(run) for name, run in runs.items()}
+    made = {
+        name: Truth(result, stability=result.children.get("stability"), logs=read(runs[name]).logs)
+        for name, result in results.items()
+    }
     best = ibp.open_result(runs["images"])
     held = report_fits.campaign(best)
     return made | {"campaign": Truth(best, held.summary, held.stability())}
 
 
-KINDS = ("images", "labelled", "short", "sampled", "drawn", "campaign")
+KINDS = ("images", "labelled", "short", "subsampled", "sampled", "drawn", "campaign")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,6 +71,21 @@ def test_every_number_is_that_of_the_result(kind: str, pages: Any, truths: Any) 
         if not same(float(one.attributes["data-value"]), truths[kind].of(one))
     ]
     assert wrong == []
+
+
+def test_what_comes_back_in_subsamples_has_a_section(runs: dict[str, Path], pages: Any) -> None:
+    stability = ibp.open_result(runs["subsampled"])["stability"].to_dataset()
+    found = pages["subsampled"]
+    section = next(one for one in found.all("section") if one.attributes.get("id") == "subsamples")
+    assert "when the cosine is above 0.9" in section.text
+    cells = [one for one in found.numbers if one.attributes["data-variable"] == "stability/similarity"]
+    shaded = [one for one in cells if one.parent.attributes["class"] == "cell"]
+    assert len(cells) == stability.present.size
+    assert len(shaded) == int(stability.present.sum())
+    sure = next(one for one in found.all("section") if one.attributes.get("id") == "sure")
+    stable, features = int(stability.stable.sum()), stability.sizes["feature"]
+    assert f"{stable} of {features} features come back in at least 2 of 2 subsamples" in sure.text
+    assert "subsamples" not in [one.attributes.get("id") for one in pages["labelled"].all("section")]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,6 +16,7 @@ OTHERS = {
     "noise of columns": {"system": "lg-gibbs-finite", "steps": 4, "noise": "column", "scale": "feature"},
     "annealing": {"system": "lg-vi-infinite", "steps": 3, "start": "random", "anneal": 4.0},
     "rows of many patterns": {"system": "fa-vi-finite", "steps": 3, "missing": "rows"},
+    "subsamples": {"system": "fa-vi-finite", "steps": 3, "missing": "groups", "stability": 2},
     "intercept": {"system": "fa-vi-finite", "steps": 3, "missing": "groups", "intercept": True},
 }
 """Fits with variables that no stored result has."""

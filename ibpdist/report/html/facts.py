@@ -30,7 +30,7 @@ LISTED = 60
 LEAST_IMAGE = 9
 """Columns from which a square number of them is taken for an image."""
 HERE = ("summary", "stability", "features", "number", "members")
-"""Nodes that no result holds."""
+"""Nodes that no result holds, but for `stability` over subsamples."""
 OF_ONE_DRAW = ("diagnosis", "rows")
 """Nodes of a sampler's result that tell of its last draw alone."""
 
@@ -175,7 +175,7 @@ class Facts:
         """A number of the stability of feature k; None unless k is active in the best fit."""
         if not self.has(f"stability/{name}"):
             return None
-        places = [int(at) for at in self.stability["feature"].values]
+        places = [int(at) for at in self._node("stability")["feature"].values]
         return self.entry(f"stability/{name}", feature=places.index(k), **index) if k in places else None
 
     def has(self, variable: str) -> bool:
@@ -229,7 +229,7 @@ class Facts:
         return self._known[variable]
 
     def _node(self, name: str) -> Any:
-        if name in HERE:
+        if name in HERE and getattr(self, name) is not None:
             return getattr(self, name)
         if name not in self.result.children or (self.sampled and name in OF_ONE_DRAW):
             return None

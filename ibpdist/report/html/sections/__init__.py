@@ -22,6 +22,7 @@ SECTIONS: tuple[Section, ...] = (
     features.CARDS,
     features.FREQUENCIES,
     stability.SECTION,
+    stability.SUBSAMPLES,
     cooccurrence.SECTION,
     rows.SECTION,
     campaign.SECTION,

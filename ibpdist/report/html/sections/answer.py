@@ -68,7 +68,7 @@ def _of_fit(facts: Facts) -> list[Entry]:
     return [
         ("features", facts.reduced("params/active", "sum"), COUNT),
         ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
-        ("features that most other starts find", stable(facts), COUNT),
+        (_STABLE[facts.has("stability/returns")], stable(facts), COUNT),
         ("objective, nats", facts.attribute("objective"), NATS),
     ]
 
@@ -83,8 +83,11 @@ def _of_draws(facts: Facts) -> list[Entry]:
     ]
 
 
+_STABLE = {False: "features that most other starts find", True: "features that come back in most subsamples"}
+
+
 def stable(facts: Facts) -> Number | None:
-    """Of a campaign: active features that enough of the other starts find."""
+    """Active features that enough of the other starts of a campaign, or of the subsamples, find."""
     return facts.reduced("stability/stable", "sum") if facts.has("stability/stable") else None
 
 

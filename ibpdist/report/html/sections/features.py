@@ -122,6 +122,11 @@ def _card(facts: Facts, k: int) -> Html:
     again = facts.stability_of("stability", k)
     if again is not None:
         lines.append(tag("p", "found in ", again.html(WHOLE_PERCENT), " of other starts", class_="fact"))
+    back = facts.stability_of("returns", k)
+    if back is not None:
+        lines.append(
+            tag("p", "comes back in ", back.html(WHOLE_PERCENT), " of the subsamples", class_="fact")
+        )
     return tag("article", lines, [tag("p", word, class_="flag") for word in _flags(facts, k)], class_="card")
 
 
@@ -158,6 +163,8 @@ def _columns(facts: Facts) -> Iterator[Column]:
         yield "of the variance, %", "diagnosis/explained", PERCENT, True
     if facts.has("stability/stability"):
         yield "other starts that find it, %", "stability/stability", PERCENT, True
+    if facts.has("stability/returns"):
+        yield "subsamples in which it comes back, %", "stability/returns", PERCENT, True
 
 
 def _cell(facts: Facts, column: Column, k: int) -> Child:

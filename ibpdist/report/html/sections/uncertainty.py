@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ibpdist.report import chains, diagnosis
+from ibpdist.report import chains, diagnosis, subsamples
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, label, tag
 from ibpdist.report.html.numbers import COUNT, SCORE, VALUE, WHOLE_PERCENT, Number, fixed
@@ -25,7 +25,9 @@ _VALUE = re.compile(r"\((correlation|cosine) (-?[\d.]+)\)")
 
 
 def body(facts: Facts) -> Html:
-    own = (_chains, _room_of_draws) if facts.sampled else (_restarts, _convergence, _room, _starts)
+    own = (
+        (_chains, _room_of_draws) if facts.sampled else (_restarts, _subsamples, _convergence, _room, _starts)
+    )
     verdicts = [one for say in (*own, _heldout, _fits, _notices) for one in say(facts)]
     entries = [_entry(kind, sentence) for kind, sentence in verdicts]
     odd = [tag("li", _remark(facts, text), data_remark="diagnosis") for text in _remarks(facts)]
@@ -131,13 +133,24 @@ def _starts(facts: Facts) -> Iterator[Verdict]:
 def _restarts(facts: Facts) -> Iterator[Verdict]:
     """Of a campaign: how many features the other starts find again."""
     again = stable(facts)
-    if again is None:
+    if again is None or facts.stability is None:
         return
     least = f"{facts.stability.attrs['least']:.0%}".replace("%", "\u00a0%")
     limit = tag("span", least, data_limit="stability")
     words = [again.html(COUNT), " of ", facts.reduced("params/active", "sum").html(COUNT)]
     kind = GOOD if again.value == len(facts.active) else DOUBT
     yield kind, [words, " features are found in at least ", limit, " of the other starts."]
+
+
+def _subsamples(facts: Facts) -> Iterator[Verdict]:
+    """How many features come back in fits of subsamples."""
+    if not facts.has("stability/returns") or not facts.active:
+        return
+    again = facts.reduced("stability/stable", "sum")
+    limit = tag("span", subsamples.enough(facts.result["stability"]), data_limit="stability")
+    words = [again.html(COUNT), " of ", facts.reduced("params/active", "sum").html(COUNT)]
+    kind = GOOD if again.value == len(facts.active) else DOUBT
+    yield kind, [words, " features come back in at least ", limit, " subsamples of the rows."]
 
 
 def _heldout(facts: Facts) -> Iterator[Verdict]:
