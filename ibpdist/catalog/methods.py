@@ -65,13 +65,15 @@ class Method:
 
 
 def _ascent(model: AnyModel, asked: MethodOptions) -> AnyParallel:
-    """Coordinate ascent with the moves that there are; `auto` is the default start of the weights."""
+    """Coordinate ascent with the moves that there are; `auto` is the default start of the weights, and the
+    principal one where rows have every feature: there rotations are equivalent."""
     from ibpdist.inference.ascent.coordinate import Coordinate
     from ibpdist.inference.ascent.schedules import moves_for
     from ibpdist.inference.ascent.search import Search
 
     moves, anneal = asked.flag("moves", True), asked.number("anneal", 1.0, 1.0)
-    begin = asked.start(model.weights.default_start, starts())
+    default = "principal" if model.prior.dense else model.weights.default_start
+    begin = asked.start(default, starts())
     fit = Coordinate(model, asked.features, asked.inner, begin, anneal)
     schedule = moves_for(model) if moves else None
     return fit if schedule is None else Search(fit, schedule)

@@ -59,7 +59,9 @@ class System:
     @property
     def defaults(self) -> Mapping[str, object]:
         """Settings unless told otherwise, where they are not those of the axis."""
-        return {} if self.sampler else self.weights_type.fit_settings
+        if self.sampler:
+            return {}
+        return {**self.weights_type.fit_settings, **self.observation_type.fit_settings}
 
 
 STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "best", "fit", "empty")

@@ -69,9 +69,10 @@ class Inference:
         parts = [
             self._named(part, replace(self.params, observation=seen)) for part, seen in self._blocks(chunk)
         ]
-        joined = {name: np.concatenate([part[name][1] for part in parts], axis=1) for name in parts[0]}
+        joined = {name: np.concatenate([part[name][1] for part in parts], axis=-1) for name in parts[0]}
         found: Named = {
-            name: (("row", "feature"), np.ascontiguousarray(table.T)) for name, table in joined.items()
+            name: (("row", "feature")[: table.ndim], np.ascontiguousarray(table.T))
+            for name, table in joined.items()
         }
         return Rows(chunk.start, found, source.row_coords(index))
 
@@ -221,8 +222,8 @@ def _lay_out(group: Any, found: Named, rows: int, chunk: int) -> None:
     for name, (dims, values) in found.items():
         group.create_array(
             name,
-            shape=(rows, values.shape[1]),
-            chunks=(chunk, max(1, values.shape[1])),
+            shape=(rows, *values.shape[1:]),
+            chunks=(chunk, *(max(1, size) for size in values.shape[1:])),
             dtype=values.dtype,
             compressors=zarr_codecs(values.dtype.itemsize),
             fill_value=np.nan,

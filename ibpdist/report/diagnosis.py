@@ -19,6 +19,8 @@ def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
     `weighted`: features have weights.
     """
     yield from _constant(np.flatnonzero(diagnosis["constant"].values))
+    if "dense" in diagnosis:
+        yield from _dense(np.flatnonzero(diagnosis["dense"].values))
     yield from _idle(np.flatnonzero(diagnosis["idle"].values))
     yield from _rare(np.flatnonzero(diagnosis["rare"].values))
     yield from _same_rows(diagnosis)
@@ -38,6 +40,12 @@ def _constant(which: Any) -> Iterator[str]:
         one = "is in every row: a constant, which explains"
         verb = one if len(which) == 1 else "are in every row: constants, which explain"
         yield f"{listed(which)} {verb} the mean of the data and none of its variance"
+
+
+def _dense(which: Any) -> Iterator[str]:
+    if len(which):
+        verb = "is a dense factor: it is" if len(which) == 1 else "are dense factors: they are"
+        yield f"{listed(which)} {verb} in more than 95 % of the rows, in different amounts"
 
 
 def _idle(which: Any) -> Iterator[str]:

@@ -12,6 +12,8 @@ from ibpdist.report import chains, diagnosis, moves, subsamples
 
 LISTED = 20
 """Features that are listed one by one."""
+ONE_SIGN = 1.5
+"""Mean of weights of variance 1 from which they are said to have one sign."""
 CENTRED = "columns are far from zero, so the fit took the mean off each: features are of centred values"
 
 
@@ -38,7 +40,14 @@ def _answer(result: Any) -> str:
     if "diagnosis" not in result.children or not active:
         return words
     share = float(result["diagnosis"]["explained_together"])
+    words += _always_on(result["diagnosis"], active)
     return f"{words}; {'they explain' if active > 1 else 'it explains'} {_percent(share)} of the variance"
+
+
+def _always_on(diagnosis: Any, active: int) -> str:
+    """How many of the active features are in nearly every row, if there are some."""
+    dense = int(diagnosis["dense"].values.sum()) if "dense" in diagnosis else 0
+    return f": {active - dense} sparse, {dense} always on" if dense else ""
 
 
 def _again(result: Any) -> Iterator[str]:
@@ -64,6 +73,10 @@ def _features(result: Any) -> Iterator[str]:
 
 def _more_columns(result: Any) -> Iterator[tuple[str, Callable[[int], str]]]:
     """Further columns of the features, if the result has them: the head, and the cell of a feature."""
+    params = result["params"]
+    if "weight_mean" in params:
+        means = params["weight_mean"].values
+        yield "weights", lambda k: _sign(float(means[k]))
     if "diagnosis" in result.children:
         explained = result["diagnosis"]["explained"].values
         yield "explains", lambda k: _percent(explained[k])
@@ -71,6 +84,13 @@ def _more_columns(result: Any) -> Iterator[tuple[str, Callable[[int], str]]]:
         stability = result["stability"]
         yield "comes back", lambda k: subsamples.times(stability, k)
         yield "same rows", lambda k: subsamples.agreement(stability, k)
+
+
+def _sign(mean: float) -> str:
+    """What the mean of the weights says of them: about .977 of normal weights have its sign where it is 2."""
+    if abs(mean) < ONE_SIGN:
+        return "signed"
+    return "positive" if mean > 0 else "negative"
 
 
 def _remarks(result: Any) -> Iterator[str]:
@@ -111,10 +131,19 @@ def _values(result: Any) -> Iterator[tuple[str, str]]:
             what = "columns" if "column" in params[name].dims else "features"
             text = _spread(np.asarray(params[name].values), what)
             yield name, text + (f"  ({words})" if words else "")
+    yield from _row_noise(result)
     yield "objective", f"{facts['objective']:,.4f}"
     if "trace" in result.children:
         sentences = moves.sentences(result["trace"], list(facts.get("moves", [])))
         yield from zip(("moves", ""), sentences, strict=False)
+
+
+def _row_noise(result: Any) -> Iterator[tuple[str, str]]:
+    """How much rows differ in their noise, or why that was not asked."""
+    if "row_freedom" in result["params"]:
+        freedom = float(result["params"]["row_freedom"])
+        off = "off: columns have mostly one value, where it says nothing"
+        yield "row noise", f"{freedom:.3g} degrees of freedom" if np.isfinite(freedom) else off
 
 
 def _heldout(scores: Any) -> Iterator[str]:

@@ -37,6 +37,8 @@ RARE, FEWEST = 0.01, 2.0
 """A feature is barely used in less than this share of the rows, or in fewer rows than this."""
 CONSTANT = 0.002
 """A feature whose variance over the rows is at most this share of its mean square is a constant."""
+DENSE = 0.95
+"""A feature that more than this share of the rows have is always on: who has it is not the answer."""
 IDLE = 2.0
 """A feature whose part of the data, a sum of squares in units of the noise, is below explains nothing:
 its gain is half of that, in nats, before it pays for anything."""
@@ -108,6 +110,7 @@ def diagnose(described: Named, row_moments: Moments, truncation: int) -> xr.Data
         "explained": each,
         "explained_together": together,
         "constant": constant,
+        "dense": likely & (fitted.prevalence > DENSE),
         "idle": idle,
         "rare": rare,
         "correlation": correlation,

@@ -83,6 +83,8 @@ PARAMS = Group(
             "intercept", "column", "value that every row has beside its features, with `intercept`", DATA
         ),
         Variable("intercept_sd", "column", "standard deviation of the intercept, with `intercept`", DATA),
+        Variable("weight_mean", "feature", "mean of the weights of rows that have the feature, for `fa`"),
+        Variable("row_freedom", "", "degrees of freedom of the noise of rows, with `row_noise`"),
         Variable("mass", "", "expected number of features of a row"),
     ),
     "arrays",
@@ -94,6 +96,7 @@ ROWS = Group(
     (
         Variable("z", "row feature", "probability that the row has the feature; read when it is used"),
         Variable("w", "row feature", "weight of the feature in the row if it has it, for `fa` and `ica`"),
+        Variable("precision", "row", "noise of a typical row over that of the row, with `row_noise`"),
     ),
     "arrays",
 )
@@ -108,6 +111,9 @@ _TERMS = (
     Variable("unused", "(chain) step", "features of a finite prior that were removed", NATS),
     Variable("tail", "(chain) step", "features beyond the truncation of an infinite prior", NATS),
     Variable("mass", "(chain) step", "prior of a learned mass", NATS),
+    Variable(
+        "row noise", "(chain) step", "noise of rows: its part of the likelihood, prior and entropy", NATS
+    ),
     Variable("noise", "(chain) step", "prior of learned variances of the noise", NATS),
     Variable("scale", "(chain) step", "prior of learned variances of the dictionary", NATS),
 )

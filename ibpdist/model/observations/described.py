@@ -17,7 +17,6 @@ def described(params: GaussianParams, order: NDArray[np.intp]) -> Named:
         "mean_sd": (("feature", "column"), np.sqrt(gaussian_params.variance(params))[order]),
         "spread": (("column",), params.spread),
         **_intercept(params),
-        **_row_noise(params),
         **params.describe(order),
     }
 
@@ -31,9 +30,3 @@ def _intercept(params: GaussianParams) -> Named:
         "intercept_sd": (("column",), sd),
         "intercept_error": (("column",), params.intercept.error * params.noise),
     }
-
-
-def _row_noise(params: GaussianParams) -> Named:
-    if isinstance(params.row_noise, Nothing):
-        return {}
-    return {"row_freedom": ((), np.asarray(params.row_noise.freedom))}

@@ -6,7 +6,7 @@ How noise and scale are learned is in noise_and_scale.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -76,6 +76,7 @@ class Gaussian(NoiseAndScale):
     by_rows: ClassVar[bool] = True
     """Whether rows can have Gram matrices of their own."""
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
+    fit_settings: ClassVar[Mapping[str, object]] = {}
 
     def summarise(self, chunk: Chunk) -> Survey:
         return survey_of(chunk)
@@ -328,7 +329,7 @@ class Gaussian(NoiseAndScale):
         For draws with cells missing in no pattern the likelihood is that of all cells, hidden ones as drawn.
         """
         constant = sums.cells(params) @ (LOG_2PI + np.log(params.noise))
-        if self.intercept:
+        if not isinstance(params.intercept, Nothing):
             constant += np.log(sums.intercept_cells(params)).sum()
         likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
         terms = {"likelihood": float(likelihood), **sums.row_noise_score(params), **self.priors(params)}
@@ -366,7 +367,14 @@ class Gaussian(NoiseAndScale):
             if self.scale == "feature"
             else ((), np.asarray(shared)),
             **described(params, order),
+            **self._described_row_noise(params),
         }
+
+    def _described_row_noise(self, params: GaussianParams) -> Named:
+        """Infinite degrees of freedom where rows were not given a noise of their own."""
+        if self.row_noise == "none":
+            return {}
+        return {"row_freedom": ((), np.asarray(gaussian_params.freedom_of(params)))}
 
     def _row_noise(self, survey: Survey) -> RowNoise | Nothing:
         """Nothing where columns have mostly one value: there it pays for what is no structure."""

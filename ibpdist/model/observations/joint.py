@@ -7,6 +7,7 @@ With a factor for each weight alone the fit would be another one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -74,3 +75,5 @@ class Joint(Gaussian):
     passes: ClassVar[type[Pass]] = JointPass
     by_rows: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
+    # An intercept says what means of weights would.
+    fit_settings: ClassVar[Mapping[str, object]] = {"mu": 0.0}

@@ -32,7 +32,12 @@ class Exponential:
     signed: ClassVar[bool] = False
     default_start: ClassVar[str] = "best"
     most_features: ClassVar[int] = 80
-    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "column", "scale": "feature"}
+    fit_settings: ClassVar[Mapping[str, object]] = {
+        "noise": "column",
+        "scale": "feature",
+        "intercept": True,
+        "row_noise": "learn",
+    }
     rows_have: ClassVar[str] = "have positive weights"
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 

@@ -41,9 +41,15 @@ class Normal:
     density: ClassVar[RowDensity] = RowDensity.CLOSED
     second: ClassVar[float] = 1.0
     signed: ClassVar[bool] = True
-    default_start: ClassVar[str] = "principal"
+    default_start: ClassVar[str] = "best"
     most_features: ClassVar[int] = 80
-    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "column", "scale": "feature"}
+    fit_settings: ClassVar[Mapping[str, object]] = {
+        "noise": "column",
+        "scale": "feature",
+        "intercept": True,
+        "row_noise": "learn",
+        "mu": "learn",
+    }
     rows_have: ClassVar[str] = "have weights"
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
@@ -89,7 +95,8 @@ class Normal:
         both or, where mu stays as it is, in c alone.
         """
         mean = np.zeros(len(sums.on)) if isinstance(slab, Nothing) else np.asarray(slab.mean)
-        free = (energy >= ENERGY) & (sums.on >= 1) if self.mu == "learn" else np.zeros(len(mean), bool)
+        fixed = self.mu != "learn" or isinstance(slab, Nothing)
+        free = np.zeros(len(mean), bool) if fixed else (energy >= ENERGY) & (sums.on >= 1)
         if beside is None:
             lengths = np.ones(len(mean))
             mean = np.where(free, np.clip(sums.first / np.maximum(sums.on, 1.0), -MOST, MOST), mean)
