@@ -54,14 +54,25 @@ def with_prevalence(scores: Matrix, features: Matrix) -> FoundFactors:
     return FoundFactors(features, np.array([upper_share(column) for column in away]))
 
 
-def _decomposition(name: str, **options: Any) -> Peer:
+def _centred(x: Matrix) -> Matrix:
+    """Values less the means of their columns, which not every method takes off by itself."""
+    made: Matrix = x - x.mean(axis=0)
+    return made
+
+
+def _clipped(x: Matrix) -> Matrix:
+    """Values with zero for those below."""
+    return np.maximum(x, 0.0)
+
+
+def _decomposition(name: str, prepared: Callable[[Matrix], Matrix] = _centred, **options: Any) -> Peer:
     """A method of scikit-learn's decomposition module with components (feature, column)."""
 
     def found(x: Matrix, features: int) -> FoundFactors:
         made = getattr(import_module("sklearn.decomposition"), name)(features, random_state=0, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scores = made.fit_transform(np.maximum(x, 0.0) if name == "NMF" else x)
+            scores = made.fit_transform(prepared(x))
         directions = made.mixing_.T if name == "FastICA" else made.components_
         return with_prevalence(scores, directions)
 
@@ -90,7 +101,7 @@ PEERS: dict[str, tuple[str, Peer]] = {
         "sklearn",
         _decomposition("DictionaryLearning", max_iter=50, fit_algorithm="cd", transform_algorithm="lasso_cd"),
     ),
-    "NMF": ("sklearn", _decomposition("NMF", init="nndsvda", max_iter=500)),
+    "NMF": ("sklearn", _decomposition("NMF", _clipped, init="nndsvda", max_iter=500)),
     "MOFA": ("mofapy2", _mofa),
 }
-"""Library and method; cells below zero are zero for NMF."""
+"""Library and method."""
