@@ -56,8 +56,9 @@ class Outcome:
     seconds: float = np.nan
 
     def __str__(self) -> str:
-        m, found = self.marks, "" if np.isnan(self.active) else f", {self.active:.0f} active"
-        scores = f"nats {m.nats:.4f} mixed {m.mixed:.4f} RMSE {m.rmse:.4f}"
+        found = "" if np.isnan(self.active) else f", {self.active:.0f} active"
+        numbers = {"nats": self.marks.nats, "mixed": self.marks.mixed, "RMSE": self.marks.rmse}
+        scores = " ".join(f"{name} {value:.4f}" for name, value in numbers.items() if np.isfinite(value))
         return f"{self.name} {self.number} {self.shape}: {self.method}: {scores}{found}, {self.seconds:.1f} s"
 
 

@@ -32,18 +32,18 @@ def breast_cancer() -> Matrix:
 def cells(rows: int = 600, columns: int = 1000, seed: int = 0) -> Matrix:
     """Like expression of cells: negative binomial counts as log(1 + count per cell of the median total).
 
-    Every cell type has its rates; gene programmes with gamma activities raise or lower the rates of a
-    twentieth of the genes in a part of the cells; totals of cells are lognormal.
+    Every cell type has its rates; gene programmes with gamma activities raise, or sometimes lower, the rates
+    of a tenth of the genes in a part of the cells; totals of cells are lognormal.
     """
     rng = np.random.default_rng(seed)
-    base = rng.normal(-0.5, 1.2, columns)
-    types = rng.standard_normal((4, columns)) * (rng.random((4, columns)) < 0.1)
-    genes = rng.normal(0.8, 0.5, (PROGRAMMES, columns)) * (rng.random((PROGRAMMES, columns)) < 0.05)
+    base = rng.normal(0.0, 1.2, columns)
+    types = rng.standard_normal((4, columns)) * (rng.random((4, columns)) < 0.3)
+    genes = rng.normal(1.0, 0.5, (PROGRAMMES, columns)) * (rng.random((PROGRAMMES, columns)) < 0.1)
     on = rng.random((rows, PROGRAMMES)) < rng.uniform(0.05, 0.5, PROGRAMMES)
     activity = on * rng.gamma(2.0, 0.5, on.shape)
     size = rng.lognormal(0.0, 0.4, (rows, 1))
     rate = size * np.exp(base + types[rng.integers(0, 4, rows)] + activity @ genes)
-    counts = rng.poisson(rate * rng.gamma(2.0, 0.5, rate.shape))
+    counts = rng.poisson(rate * rng.gamma(4.0, 0.25, rate.shape))
     total = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     made: Matrix = np.log1p(counts * np.median(total) / total)
     return made
