@@ -14,7 +14,8 @@ an offset, six problems of each for a seed. Each --set is a variant, and an empt
     right      all features matched, error at most .02, exact; of `nuisance` all matched, exact, and
                the dense factors always on
 
-Fits are given 2 K + 4 features. With --peers other methods are given K itself, where they are installed.
+Fits are given 2 K + 4 features. With --peers other methods are given K itself, where they are installed, and
+the mean of the column in cells that are missing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -81,11 +82,11 @@ def methods(variants: Sequence[Variant], with_peers: bool) -> dict[str, Method]:
 
 
 def outcomes(
-    kinds: Sequence[str], seeds: Sequence[int], count: int, each: dict[str, Method]
+    kinds: Sequence[str], seeds: Sequence[int], count: int, each: dict[str, Method], missing: float = 0.0
 ) -> Iterator[Outcome]:
     """Every method on every problem, problem after problem."""
     for kind, seed, number in product(kinds, seeds, range(count)):
-        of = problem(kind, seed, number)
+        of = replace(problem(kind, seed, number), missing=missing)
         planted = draw(of)
         for name, method in each.items():
             begun = time.perf_counter()
@@ -123,6 +124,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--kinds", nargs="+", default=["grid"], choices=[*GROUPS, *KINDS])
     parser.add_argument("--count", type=int, default=COUNT, help="problems of each kind and seed")
     parser.add_argument("--peers", action="store_true", help="other methods as well, with the true K")
+    parser.add_argument("--missing", type=float, default=0.0, help="share of the cells that are missing")
     add_variants(parser)
     return parser.parse_args(arguments)
 
@@ -133,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     each = methods(variants_of(options), options.peers)
     rows = []
     with one_thread():
-        for made in outcomes(kinds, options.seeds, options.count, each):
+        for made in outcomes(kinds, options.seeds, options.count, each, options.missing):
             print(made, flush=True)
             rows.append(made)
     print(summary(rows))

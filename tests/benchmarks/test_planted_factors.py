@@ -9,7 +9,7 @@ from tests.benchmarks import planted_factors
 from tests.benchmarks.planted_factors import Outcome, main, methods, summary
 from tests.support import factor_problems
 from tests.support.factor_match import FactorScore, FoundFactors, assigned, cosines, judged
-from tests.support.factor_peers import PEERS, half_sample_mode, peers, upper_share, with_prevalence
+from tests.support.factor_peers import PEERS, filled, half_sample_mode, peers, upper_share, with_prevalence
 from tests.support.factor_problems import ACTIVITIES, GRID, GROUPS, KINDS, LARGE, FactorProblem, draw, problem
 
 SMALL = FactorProblem(400, 30, (0.5, 0.3, 0.1), 0.2, 10, (5, 1))
@@ -83,6 +83,14 @@ def test_features_that_occur_together():
     assert abs(np.corrcoef(apart.T)[0, 1]) < 0.03
     assert np.corrcoef(near.T)[0, 1] > 0.25
     np.testing.assert_allclose(near.mean(axis=0), SMALL.prevalence, atol=0.02)
+
+
+def test_missing_cells_are_a_share_of_the_same_rows():
+    whole, torn = draw(SMALL), draw(replace(SMALL, missing=0.3))
+    seen = np.isfinite(torn.x)
+    assert seen.mean() == pytest.approx(0.7, abs=0.02)
+    np.testing.assert_array_equal(torn.x[seen], whole.x[seen])
+    np.testing.assert_allclose(filled(torn.x).mean(axis=0), np.nanmean(torn.x, axis=0))
 
 
 def test_dense_factors_and_uneven_rows():

@@ -54,6 +54,11 @@ def with_prevalence(scores: Matrix, features: Matrix) -> FoundFactors:
     return FoundFactors(features, np.array([upper_share(column) for column in away]))
 
 
+def filled(x: Matrix) -> Matrix:
+    """The mean of its column in every missing cell."""
+    return np.where(np.isfinite(x), x, np.nanmean(x, axis=0))
+
+
 def _centred(x: Matrix) -> Matrix:
     """Values less the means of their columns, which not every method takes off by itself."""
     made: Matrix = x - x.mean(axis=0)
@@ -72,7 +77,7 @@ def _decomposition(name: str, prepared: Callable[[Matrix], Matrix] = _centred, *
         made = getattr(import_module("sklearn.decomposition"), name)(features, random_state=0, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            scores = made.fit_transform(prepared(x))
+            scores = made.fit_transform(prepared(filled(x)))
         directions = made.mixing_.T if name == "FastICA" else made.components_
         return with_prevalence(scores, directions)
 

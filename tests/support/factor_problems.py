@@ -56,7 +56,7 @@ class FactorProblem:
 
     `noise` is a standard deviation. `together` correlates the normal variables whose lower tails are the
     rows of the features. `dense` factors are normal in every row. With `uneven`, the noise of a row is
-    divided by the root of a gamma variable of mean one and shape two.
+    divided by the root of a gamma variable of mean one and shape two. `missing` is a share of the cells.
     """
 
     rows: int
@@ -70,6 +70,7 @@ class FactorProblem:
     together: float = 0.0
     dense: int = 0
     uneven: bool = False
+    missing: float = 0.0
 
     @property
     def features(self) -> int:
@@ -78,7 +79,8 @@ class FactorProblem:
 
 @dataclass(frozen=True)
 class PlantedFactors:
-    """`x` (row, column), `z` (row, feature), `dictionary` (feature, column), `dense` (factor, column)."""
+    """`x` (row, column) with NaN in missing cells, `z` (row, feature), `dictionary` (feature, column), and
+    `dense` (factor, column)."""
 
     x: Matrix
     z: NDArray[np.bool_]
@@ -109,6 +111,8 @@ def draw(of: FactorProblem) -> PlantedFactors:
     if of.uneven:
         noise /= np.sqrt(rng.gamma(2.0, 0.5, (of.rows, 1)))
     x = of.offset + (z * weights) @ dictionary + scores @ dense + noise
+    if of.missing:
+        x[rng.random(x.shape) < of.missing] = np.nan
     return PlantedFactors(x, z, dictionary, dense)
 
 
