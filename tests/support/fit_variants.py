@@ -43,6 +43,7 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
         "--set",
         nargs="*",
         action="append",
+        type=_pair,
         metavar="NAME=VALUE",
         help="settings of the fits; each --set is a variant, and an empty one has default settings",
     )
@@ -50,14 +51,14 @@ def add_variants(parser: argparse.ArgumentParser) -> None:
 
 def variants_of(options: argparse.Namespace) -> list[Variant]:
     """Every system with each of the groups of settings."""
-    groups = [tuple(_pair(text) for text in group) for group in options.set or [[]]]
+    groups = [tuple(group) for group in options.set or [[]]]
     return [Variant(system, group) for system, group in product(options.system, groups)]
 
 
 def _pair(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise argparse.ArgumentTypeError(f"--set {text}: expected NAME=VALUE")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE")
     return name, scalar(value)
 
 
