@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 import ibpdist as ibp
+from ibpdist.base.threads import one_thread
 from ibpdist.predict.rownoise import EVEN, UNEVEN
 from tests.benchmarks.real_factors import Outcome, fitted, main, outcomes, summary
 from tests.support import gaussian_rivals, plain_factors, real_sets
@@ -16,6 +17,13 @@ from tests.support.gaussian_rivals import Marks, conditional, error, even, marks
 from tests.support.plain_factors import scored
 from tests.support.real_matrices import expression, split
 from tests.support.real_sets import cells, load, names, share_at_mode
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """As the command has it: products this small are slower with more."""
+    with one_thread():
+        yield
 
 
 def small(seed=0):
@@ -72,6 +80,7 @@ def test_the_column_mean_knows_nothing_of_visible_cells():
 def test_rivals_beat_the_column_mean(monkeypatch):
     pytest.importorskip("sklearn")
     monkeypatch.setattr(gaussian_rivals, "RANKS", (5, 20))
+    monkeypatch.setattr(gaussian_rivals, "NMF_RANKS", (5, 10))
     found = dict(rivals(split(expression(200, 60), 0)))
     least = found.pop("column mean")
     assert set(found) == {"FA", "Ledoit-Wolf", "NMF"}
