@@ -60,7 +60,7 @@ def stability(found: xr.Dataset) -> xr.Dataset:
 
 
 def by_distance(weights: type[Weights]) -> Pairing:
-    """Two features are the same when `recovery.compare` matches them, as far as the weights leave them open."""
+    """Two features are the same when `recovery.compare` matches them, as far as weights leave them open."""
 
     def pair(found: Matrix, reference: Matrix) -> tuple[Array, Array]:
         made = compare(found, reference, free=weights.has_weights, signed=weights.signed)

@@ -111,9 +111,7 @@ _TERMS = (
     Variable("unused", "(chain) step", "features of a finite prior that were removed", NATS),
     Variable("tail", "(chain) step", "features beyond the truncation of an infinite prior", NATS),
     Variable("mass", "(chain) step", "prior of a learned mass", NATS),
-    Variable(
-        "row noise", "(chain) step", "noise of rows: its part of the likelihood, prior and entropy", NATS
-    ),
+    Variable("row noise", "(chain) step", "noise of rows: likelihood, prior and entropy", NATS),
     Variable("noise", "(chain) step", "prior of learned variances of the noise", NATS),
     Variable("scale", "(chain) step", "prior of learned variances of the dictionary", NATS),
 )
@@ -152,6 +150,7 @@ DIAGNOSIS = Group(
         Variable("explained", "feature", "share of the variance of the data that the feature explains alone"),
         Variable("explained_together", "", "share of the variance of the data that all features explain"),
         Variable("constant", "feature", "active, and nearly the same in all rows"),
+        Variable("dense", "feature", "in more than 95 % of the rows, in different amounts"),
         Variable("idle", "feature", "active, and explains nothing"),
         Variable("rare", "feature", "active in very few rows"),
         Variable("correlation", "feature feature_", "correlation of two features over the rows"),
