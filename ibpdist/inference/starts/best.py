@@ -8,6 +8,7 @@ same rows for some passes, the highest objective goes on. Rows are a sample wher
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -23,7 +24,7 @@ from ibpdist.inference.ascent.params import AnyModelParams, AnyModelSums, ModelP
 from ibpdist.inference.starts import start_questions
 from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.inference.starts.factors import Axes, Loadings
-from ibpdist.inference.starts.independent import ROWS_PER_COMPONENT, independent, signal_components
+from ibpdist.inference.starts.independent import ROWS_PER_COMPONENT, above_edge, above_median, independent
 from ibpdist.inference.starts.principal import Principal
 from ibpdist.inference.starts.start_questions import RowsAnswer, rows_question
 from ibpdist.model.model import AnyModel
@@ -37,6 +38,8 @@ MOST_CELLS = 64_000_000
 """Most cells: of wider data the independent components are taken without a fit."""
 ROWS_PER_FEATURE = 10
 PASSES = 60
+TRIES = 5
+"""Rotations of which the least normal is taken."""
 FORCED = 5
 """Passes in which rows have every feature."""
 CERTAIN = 20.0
@@ -71,14 +74,13 @@ class Best:
         trial = Trial(model, features, sample.chunk(), draws)
         simple = axes.simple()
         plain = trial.begun(Loadings(simple.mean / axes.unit, simple.noise / axes.unit**2), axes.origin)
-        turned = _turned(axes, sample, survey, draws.generator("independent"))
-        if turned is None:
+        turned = [trial.begun(*one) for one in _turned(axes, sample, survey, draws)]
+        if not turned:
             return trial.whole(plain, survey)
-        independent = trial.begun(*turned)
         if sample.x.size > MOST_CELLS:
-            return trial.whole(independent, survey)
-        ended = [trial.fitted(start, self.passes) for start in (independent, plain)]
-        ended += trial.positive(independent, self.passes)
+            return trial.whole(turned[0], survey)
+        ended = [trial.fitted(start, self.passes) for start in (*turned, plain)]
+        ended += trial.positive(turned[0], self.passes)
         return trial.whole(max(ended, key=lambda one: one.objective).params, survey)
 
 
@@ -87,17 +89,23 @@ def sample_rows(survey: Survey, features: int) -> int:
     return max(CELLS // survey.cells.size, ROWS_PER_FEATURE * features)
 
 
-def _turned(
-    axes: Axes, sample: RowsAnswer, survey: Survey, rng: np.random.Generator
-) -> tuple[Loadings, Float] | None:
-    """The leading axes turned to independent components, with where rows are that have none of them; None
-    where rows are too few."""
-    rows, trace = int(survey.rows), float(axes.variances.sum())
-    count = signal_components(axes.known, trace, rows, len(axes.variances), len(axes.values))
-    if not count or len(sample.x) < ROWS_PER_COMPONENT * count:
-        return None
-    found = independent(axes.scores(sample.x, sample.observed, count), rng)
-    return axes.turned(found.turn, found.off)
+def _turned(axes: Axes, sample: RowsAnswer, survey: Survey, draws: Draws) -> Iterator[tuple[Loadings, Float]]:
+    """The leading axes turned to independent components, with where rows are that have none of them; nothing
+    where rows are too few.
+
+    One rotation is found from as many components as may be signal. Another one is the best of several, of as
+    many as stand out of the noise, from the half of the rows that leave the least beside the axes: noisy
+    rows look like components. Each is sometimes far better.
+    """
+    facts = axes.known, float(axes.variances.sum()), int(survey.rows), len(axes.variances)
+    every, quiet = np.ones(len(sample.x), np.bool_), axes.quiet(sample.x, sample.observed)
+    for count, tries, rows in ((above_median(*facts), 1, every), (above_edge(*facts), TRIES, quiet)):
+        count = min(max(count, 2), len(axes.values))
+        if rows.sum() < ROWS_PER_COMPONENT * count:
+            continue
+        rng = draws.generator(f"independent {tries}")
+        found = independent(axes.scores(sample.x[rows], sample.observed[rows], count), rng, tries)
+        yield axes.turned(found.turn, found.off)
 
 
 @dataclass(frozen=True)

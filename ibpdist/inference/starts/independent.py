@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.inference.starts.contrast import tanh
+from ibpdist.inference.starts.rank import leading_spectrum
 from ibpdist.inference.starts.symmetric import fixed_point, random_rotation
 
 Vector = NDArray[np.float64]
@@ -21,6 +22,8 @@ Matrix = NDArray[np.float64]
 ABOVE = 1.2
 """Eigenvalues above this multiple of the median one are signal."""
 ROUNDS = 200
+NORMAL_LOG_COSH = 0.374567
+"""Mean of log cosh of a standard normal."""
 ROWS_PER_COMPONENT = 5
 """With fewer rows rotations of the scores do not come back when some of the rows are left out."""
 MOST_ROWS = 20_000
@@ -35,8 +38,8 @@ class Components:
     off: Vector
 
 
-def signal_components(values: Vector, trace: float, rows: int, columns: int, most: int) -> int:
-    """How many leading components to turn: at least 2, at most `most`; 0 where rows are too few for it.
+def above_median(values: Vector, trace: float, rows: int, columns: int) -> int:
+    """How many leading components may be signal: those well above the median.
 
     `values` are leading eigenvalues, falling, of a matrix with this trace; where not all of them are known
     the mean of the others stands for the median.
@@ -45,20 +48,32 @@ def signal_components(values: Vector, trace: float, rows: int, columns: int, mos
     known = values[:free]
     rest = max(trace - float(known.sum()), 0.0) / max(free - len(known), 1)
     typical = float(np.median(known)) if len(known) == free else rest
-    count = max(int((known > ABOVE * typical).sum()), 2)
-    count = min(count, most, len(known))
-    return count if count > 0 and rows >= ROWS_PER_COMPONENT * count else 0
+    return int((known > ABOVE * typical).sum())
 
 
-def independent(scores: Matrix, rng: np.random.Generator) -> Components:
-    """Components of centred scores (component, row) of unit variance, each with a positive third moment."""
+def above_edge(values: Vector, trace: float, rows: int, columns: int) -> int:
+    """How many leading components stand out of noise that is the same in all columns."""
+    return leading_spectrum(values, trace, rows, columns, len(values)).rank
+
+
+def independent(scores: Matrix, rng: np.random.Generator, tries: int = 1) -> Components:
+    """Components of centred scores (component, row) of unit variance, each with a positive third moment: the
+    least normal of those that some tries end in."""
     few = scores[:, :MOST_ROWS]
-    turn = fixed_point(few, random_rotation(len(few), rng), tanh, ROUNDS)
+    turns = [fixed_point(few, random_rotation(len(few), rng), tanh, ROUNDS) for _ in range(tries)]
+    turn = max(turns, key=lambda one: negentropy(one @ few))
     found = turn @ scores
     sign = np.where((found**3).mean(axis=1) < 0, -1.0, 1.0)
     return Components(
         sign[:, None] * turn, np.array([half_sample_mode(s * f) for s, f in zip(sign, found, strict=True)])
     )
+
+
+def negentropy(components: Matrix) -> float:
+    """How far components (component, row) of unit variance are from normal (Hyvarinen 1999)."""
+    size = np.abs(components)
+    log_cosh = size + np.log1p(np.exp(-2 * size)) - np.log(2)
+    return float(np.square(log_cosh.mean(axis=1) - NORMAL_LOG_COSH).sum())
 
 
 def half_sample_mode(values: Vector) -> float:
