@@ -1,0 +1,190 @@
+"""What a fitted model says of the cells of rows, given those that are visible (scores.md 16).
+
+With y = z w of a row, the signal of a cell is s_d = b_d + y A_d. Its mean and variance given the visible
+cells follow from E y and C = Cov y (moments.py), with q(A) of the fit for the dictionary:
+
+    E s_d = b_d + E y phi_d,      Var s_d = E y Sigma_d E y' + tr C (phi_d phi_d' + Sigma_d),
+
+and a cell has the noise besides. p(z | visible) is found by enumeration of the patterns of features, where
+scores are, and from annealed chains (annealed.py) elsewhere. Draws of a sampler count alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
+
+from ibpdist.base.randomness import Draws
+from ibpdist.base.words import counted
+from ibpdist.model.observations.covariance import shrink
+from ibpdist.predict.annealed import LEVELS, Law, Runner, typical
+from ibpdist.predict.estimates import Sampling
+from ibpdist.predict.exact import patterns
+from ibpdist.predict.kinds import kind_of
+from ibpdist.predict.moments import Cube, Moments, conditional
+from ibpdist.predict.predict import CERTAIN, Mask, Matrix, Predictor, Vector
+
+IDLE = 1e-3
+"""Expected number of features that are not active in a row that may be left out."""
+LEAST, MORE = 2.0, 4
+"""Rows with fewer effective chains than this have chains and levels so many times as long and as many."""
+_PAIRS, _CELLS = 1 << 21, 1 << 22
+"""Numbers in a block of (feature, feature, column), and of (row, pattern)."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """`mean` (row, column) of the signal, and `variance` (row, column) of a cell, noise included."""
+
+    mean: Matrix
+    variance: Matrix
+
+
+class Reconstructor:
+    """A predictor, and how it averages over the features of a row."""
+
+    def __init__(self, of: Predictor, plan: Sampling) -> None:
+        self._of, self._plan = _without_idle(of), plan
+        self._given = conditional(self._of)
+        self._free = np.flatnonzero(np.abs(self._of.log_odds) < CERTAIN)
+
+    @property
+    def enumerates(self) -> bool:
+        return kind_of(self._of).enumerates(len(self._free))
+
+    @property
+    def words(self) -> str:
+        """How features are averaged over."""
+        if self.enumerates:
+            return f"exact over {counted(2 ** len(self._free), 'pattern')} of features"
+        return f"{self._plan.chains} annealed chains a row over {counted(self._of.features, 'feature')}"
+
+    def __call__(self, x: Matrix, visible: Mask, start: int) -> Cells:
+        """Cells of rows x (row, column), the first of which has the global number `start`."""
+        offset = 0.0 if self._of.intercept is None else self._of.intercept.mean
+        seen = np.where(visible, x - offset, 0.0)
+        found = self._enumerated(seen, visible) if self.enumerates else self._chains(seen, visible, start)
+        return _cells(self._of, found, offset)
+
+    def _enumerated(self, x: Matrix, visible: Mask) -> Moments:
+        """Over all patterns of the features that are not certain, a block of them after the other."""
+        of, cells = self._of, visible.astype(float)
+        density, total = kind_of(of).density(of), np.full(len(x), -np.inf)
+        made, count = Moments.none(len(x), of.features), 2 ** len(self._free)
+        step = max(1, min(_CELLS // max(len(x), 1), _CELLS // len(of.noise)))
+        for at in range(0, count, step):
+            z = self._patterns(at, min(at + step, count))
+            logs = of.log_prior(z) + density.grid(x, cells, z)
+            before, total = total, np.logaddexp(total, logsumexp(logs, axis=1))
+            share = np.exp(logs - total[:, None])
+            made = made.scaled(np.exp(before - total)) + self._given.over(x, cells, z, share)
+        return made
+
+    def _patterns(self, start: int, stop: int) -> Matrix:
+        z = np.tile((self._of.log_odds > 0).astype(float), (stop - start, 1))
+        z[:, self._free] = patterns(len(self._free), start, stop)
+        return z
+
+    def _chains(self, x: Matrix, visible: Mask, start: int) -> Moments:
+        """Over draws of annealed chains, each chain by its weight; rows in which one chain has most of it
+        get more of them."""
+        found, effective = self._drawn(np.arange(len(x)), x, visible, start, 1)
+        few = np.flatnonzero(effective < min(LEAST, self._plan.chains))
+        if few.size:
+            again, _ = self._drawn(few, x, visible, start, MORE)
+            found.mean[few], found.second[few] = again.mean, again.second
+        return found
+
+    def _drawn(
+        self, rows: NDArray[np.intp], x: Matrix, visible: Mask, start: int, more: int
+    ) -> tuple[Moments, Vector]:
+        """Moments of some rows, and their effective number of chains (row)."""
+        of, plan, chains = typical(self._of), self._plan, more * self._plan.chains
+        run = Runner(Law.of(of), kind_of(of).walk(of), x, visible, np.zeros_like(visible), start)
+        none, seed = np.empty((len(rows), 0, of.features), np.uint8), Draws(plan.seed)
+        modes = none
+        if run.walk.modes:
+            _, ends = run(rows, plan.chains, more * LEVELS, 1, seed.at(1), none)
+            modes = ends.reshape(len(rows), -1, of.features)
+        found, kept = run(rows, chains, more * LEVELS, plan.draws, seed, modes)
+        z = kept.reshape(len(rows), chains, -1, of.features).astype(float)
+        logs = found.visible.T[:, :, None] + self._lift(x[rows], visible[rows], z)
+        logs = logs - logsumexp(logs, axis=(1, 2), keepdims=True)
+        by_chain = np.exp(logsumexp(logs, axis=2))
+        flat, share = z.reshape(len(rows), -1, of.features), np.exp(logs).reshape(len(rows), -1)
+        moments = self._given.drawn(x[rows], visible[rows].astype(float), flat, share)
+        return moments, 1 / np.square(by_chain).sum(axis=1)
+
+    def _lift(self, x: Matrix, visible: Mask, z: Cube) -> Matrix:
+        """(row, chain, draw) log density of the visible cells above that under the law of the chains."""
+        kind, made = kind_of(self._of), np.zeros(z.shape[:3])
+        if self._of.certain:
+            return made
+        full, chains = kind.density(self._of), kind.density(typical(self._of))
+        for c, t in np.ndindex(*z.shape[1:3]):
+            given = x, visible.astype(float), z[:, c, t]
+            made[:, c, t] = full.each(*given) - chains.each(*given)
+        return made
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The mean over several reconstructors, those of the draws of a sampler."""
+
+    each: Sequence[Reconstructor]
+
+    @property
+    def words(self) -> str:
+        words = " or ".join(dict.fromkeys(one.words for one in self.each))
+        return words if len(self.each) == 1 else f"mean over {len(self.each)} draws of the posterior: {words}"
+
+    def __call__(self, x: Matrix, visible: Mask, start: int) -> Cells:
+        mean, second = np.zeros(x.shape), np.zeros(x.shape)
+        for one in self.each:
+            cells = one(x, visible, start)
+            mean += cells.mean / len(self.each)
+            second += (cells.variance + np.square(cells.mean)) / len(self.each)
+        return cells if len(self.each) == 1 else Cells(mean, second - np.square(mean))
+
+
+def reconstructor(of: Sequence[Predictor], plan: Sampling) -> Mixture:
+    """What reconstructs rows with the predictor of a fit, or with those of the draws of a sampler."""
+    return Mixture([Reconstructor(one, plan) for one in of])
+
+
+def _without_idle(of: Predictor) -> Predictor:
+    """Without the features that are not active, where all patterns with them are too many to enumerate and
+    they cannot matter."""
+    idle = ~of.active
+    few = float(expit(of.log_odds[idle]).sum()) <= IDLE
+    needless = idle.any() and few and not kind_of(of).enumerates(of.features)
+    return of.select(np.flatnonzero(of.active)) if needless else of
+
+
+def _cells(of: Predictor, found: Moments, offset: Vector | float) -> Cells:
+    """Signal and cells of rows with these moments of y."""
+    variance = of.cell_noise + of.variance(found.mean)
+    spread = found.covariance.reshape(len(found.mean), -1)
+    for block, pairs in _pairs(of):
+        variance[:, block] += np.maximum(spread @ pairs, 0.0)
+    return Cells(found.mean @ of.mean + offset, variance)
+
+
+def _pairs(of: Predictor) -> Iterator[tuple[slice, Matrix]]:
+    """Blocks of columns, and phi_d phi_d' + Sigma_d of each (feature times feature, column)."""
+    size, columns = of.features**2, len(of.noise)
+    step, spread = max(1, _PAIRS // max(1, size)), shrink(of.spectrum[of.group].T, of.noise)
+    for at in range(0, columns, step):
+        block = slice(at, min(at + step, columns))
+        mean = of.mean[:, block]
+        pairs = (mean[:, None] * mean[None]).reshape(size, -1)
+        turn = of.group[block] if len(of.basis) > 1 else np.zeros_like(of.group[block])
+        for g in np.unique(turn) if of.basis.any() else ():
+            basis, here = of.basis[g], turn == g
+            along = (basis[:, None] * basis[None]).reshape(size, -1)
+            pairs[:, here] += along @ spread[:, block][:, here]
+        yield block, pairs
