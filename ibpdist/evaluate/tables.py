@@ -1,4 +1,4 @@
-"""Tables of rows that are made chunk by chunk: a dataset in memory, or a Zarr store that opens with xarray."""
+"""Tables of rows that are made chunk by chunk: datasets in memory, or Zarr stores that open with xarray."""
 
 from __future__ import annotations
 
@@ -52,11 +52,14 @@ def in_memory(parts: list[Rows], table: Table) -> xr.Dataset:
         name: (dims, np.concatenate([part.found[name][1] for part in parts]), table.of_variables.get(name))
         for name, (dims, _) in parts[0].found.items()
     }
+    names = _names(parts[0].coords, ["column", *held])
     coords = {
-        name: ("row", np.concatenate([part.coords[name] for part in parts])) for name in parts[0].coords
+        stored: ("row", np.concatenate([part.coords[name] for part in parts]))
+        for name, stored in names.items()
     }
-    columns = {name: ("column", values) for name, values in table.columns.items()}
-    return xr.Dataset(held, {**columns, **coords}, table.attributes)
+    columns = _names(table.columns, ["row", *held, *coords])
+    coords |= {stored: ("column", table.columns[name]) for name, stored in columns.items()}
+    return xr.Dataset(held, coords, table.attributes)
 
 
 def write(out: Path, parts: Iterator[Rows], source: Source, table: Table, overwrite: bool) -> None:
@@ -68,10 +71,12 @@ def write(out: Path, parts: Iterator[Rows], source: Source, table: Table, overwr
         for part in parts:
             if part.start == 0:
                 _lay_out(group, part.found, source.rows, last - first)
-            labels.write(part.start, part.coords, last - first)
+            names = _names(part.coords, ["column", *part.found])
+            coords = {stored: part.coords[name] for name, stored in names.items()}
+            labels.write(part.start, coords, last - first)
             for name, (_, values) in part.found.items():
                 group[name][part.start : part.start + len(values)] = values
-        of_columns = _column_labels(group, table.columns, labels)
+        of_columns = _column_labels(group, table.columns, ["row", *part.found, *labels.stored])
         for name in part.found:
             said = _coordinates([*labels.stored, *of_columns])
             group[name].attrs.update({**table.of_variables.get(name, {}), **said})
@@ -100,9 +105,14 @@ def _lay_out(group: Any, found: Named, rows: int, chunk: int) -> None:
         )
 
 
-def _column_labels(group: Any, columns: Mapping[str, Labels], rows: RowLabels) -> list[str]:
+def _names(labels: Mapping[str, Labels], taken: list[str]) -> dict[str, str]:
+    """Names of labels, other ones where they are taken: each has an array of its own."""
+    return {name: f"{name}_" if name in taken else name for name in labels}
+
+
+def _column_labels(group: Any, columns: Mapping[str, Labels], taken: list[str]) -> list[str]:
     """Write the labels of columns, which have the names returned."""
-    names = safe_names(columns, ["row", *rows.stored])
+    names = safe_names(columns, taken)
     for name, stored in names.items():
         values = as_labels(columns[name])
         array = create_labels(group, stored, values, "column", len(values), long_name=name)
