@@ -1,7 +1,7 @@
 """Posterior moments of y = z w of rows given their visible cells: E y and E y y', whatever is hidden.
 
 What a row says of any of its cells depends on y alone, so these two are all that has to be averaged over
-patterns of features, or over draws of them (scores.md 16):
+patterns of features, or over draws of them (scores.md 15):
 
     E[y | v] = sum_z p(z | v) E[y | z, v],      E[y y' | v] = sum_z p(z | v) E[y y' | z, v].
 
@@ -25,7 +25,7 @@ from ibpdist.predict.predict import Matrix, Predictor, Vector
 Places = NDArray[np.intp]
 Cube = NDArray[np.float64]
 
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE = 1e-9
 """Probability of a pattern that is left out of the moments of a row."""
 _NUMBERS = 1 << 22
 """Numbers in the dictionaries of the patterns that are treated at once."""
@@ -93,8 +93,12 @@ class NormalConditional:
         self._noise = of.cell_noise + of.intercept_variance()
 
     def over(self, x: Matrix, cells: Matrix, z: Matrix, share: Matrix) -> Moments:
-        rows, patterns = np.nonzero(share > NEGLIGIBLE)
-        return self._summed(x, cells, rows, z[patterns], share[rows, patterns])
+        made = Moments.none(len(x), z.shape[1])
+        for part in _parts(len(z), z.shape[1] * len(x)):
+            rows, patterns = np.nonzero(share[:, part] > NEGLIGIBLE)
+            weights = share[:, part][rows, patterns]
+            made = made + self._summed(x, cells, rows, z[part][patterns], weights)
+        return made
 
     def drawn(self, x: Matrix, cells: Matrix, z: Cube, share: Matrix) -> Moments:
         rows, draws = np.nonzero(share > NEGLIGIBLE)

@@ -1,4 +1,4 @@
-"""What a fitted model says of the cells of rows, given those that are visible (scores.md 16).
+"""What a fitted model says of the cells of rows, given those that are visible (scores.md 15).
 
 With y = z w of a row, the signal of a cell is s_d = b_d + y A_d. Its mean and variance given the visible
 cells follow from E y and C = Cov y (moments.py), with q(A) of the fit for the dictionary:
@@ -16,22 +16,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.words import counted
 from ibpdist.model.observations.covariance import shrink
 from ibpdist.predict.annealed import LEVELS, Law, Runner, typical
 from ibpdist.predict.estimates import Sampling
-from ibpdist.predict.exact import patterns
+from ibpdist.predict.exact import patterns, without_idle
 from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.moments import Cube, Moments, conditional
 from ibpdist.predict.predict import CERTAIN, Mask, Matrix, Predictor, Vector
 
-IDLE = 1e-3
-"""Expected number of features that are not active in a row that may be left out."""
 LEAST, MORE = 2.0, 4
-"""Rows with fewer effective chains than this have chains and levels so many times as long and as many."""
+"""Rows with fewer effective chains than this get so many times the chains and the levels."""
 _PAIRS, _CELLS = 1 << 21, 1 << 22
 """Numbers in a block of (feature, feature, column), and of (row, pattern)."""
 
@@ -48,7 +46,7 @@ class Reconstructor:
     """A predictor, and how it averages over the features of a row."""
 
     def __init__(self, of: Predictor, plan: Sampling) -> None:
-        self._of, self._plan = _without_idle(of), plan
+        self._of, self._plan = without_idle(of), plan
         self._given = conditional(self._of)
         self._free = np.flatnonzero(np.abs(self._of.log_odds) < CERTAIN)
 
@@ -94,9 +92,10 @@ class Reconstructor:
         get more of them."""
         found, effective = self._drawn(np.arange(len(x)), x, visible, start, 1)
         few = np.flatnonzero(effective < min(LEAST, self._plan.chains))
-        if few.size:
-            again, _ = self._drawn(few, x, visible, start, MORE)
-            found.mean[few], found.second[few] = again.mean, again.second
+        for some in np.array_split(few, MORE):  # a row of these takes so much more memory
+            if some.size:
+                again, _ = self._drawn(some, x, visible, start, MORE)
+                found.mean[some], found.second[some] = again.mean, again.second
         return found
 
     def _drawn(
@@ -154,15 +153,6 @@ class Mixture:
 def reconstructor(of: Sequence[Predictor], plan: Sampling) -> Mixture:
     """What reconstructs rows with the predictor of a fit, or with those of the draws of a sampler."""
     return Mixture([Reconstructor(one, plan) for one in of])
-
-
-def _without_idle(of: Predictor) -> Predictor:
-    """Without the features that are not active, where all patterns with them are too many to enumerate and
-    they cannot matter."""
-    idle = ~of.active
-    few = float(expit(of.log_odds[idle]).sum()) <= IDLE
-    needless = idle.any() and few and not kind_of(of).enumerates(of.features)
-    return of.select(np.flatnonzero(of.active)) if needless else of
 
 
 def _cells(of: Predictor, found: Moments, offset: Vector | float) -> Cells:

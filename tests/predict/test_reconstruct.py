@@ -24,6 +24,12 @@ from tests.support.predictive import (
 PLAN = Sampling(chains=8, draws=10, seed=0)
 
 
+@pytest.fixture
+def every_pattern(monkeypatch):
+    """No pattern is left out, however small its probability."""
+    monkeypatch.setattr("ibpdist.predict.moments.NEGLIGIBLE", 0.0)
+
+
 def with_intercept(of, seed=5):
     rng = np.random.default_rng(seed)
     columns = len(of.noise)
@@ -93,6 +99,7 @@ def gaps(rows, columns, seed, share=0.4):
     return visible
 
 
+@pytest.mark.usefixtures("every_pattern")
 @pytest.mark.parametrize("weights", ["unit", "normal"])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("certain", [False, True])
@@ -109,6 +116,7 @@ def test_enumeration_equals_the_joint_posterior_by_hand(weights, intercept, cert
     np.testing.assert_allclose(found.variance, [variance for _, variance in wanted], rtol=1e-9)
 
 
+@pytest.mark.usefixtures("every_pattern")
 @pytest.mark.parametrize("weights", ["unit", "normal"])
 def test_blocks_of_patterns_pairs_and_columns_do_not_matter(weights, monkeypatch):
     of = with_intercept(make_predictor(5, 7, seed=3, weights=weights))
@@ -195,5 +203,22 @@ def test_draws_count_alike():
 
 
 def test_weights_without_a_closed_form_are_refused():
-    with pytest.raises(UsageError, match="laplace weights cannot be reconstructed.*unit or normal weights"):
+    with pytest.raises(UsageError, match=r"laplace weights cannot be reconstructed.*unit or normal weights"):
         Reconstructor(make_predictor(3, 5, seed=1, weights="laplace"), PLAN)
+
+
+def test_rows_whose_chains_disagree_get_more_of_them(monkeypatch):
+    enumerate_at_most(monkeypatch, 2)
+    of = make_predictor(6, 30, seed=7, weights="normal", strength=3.0)
+    x, visible = rows_of(of, 10, seed=1)[0], gaps(10, 30, seed=2)
+    asked = []
+    drawn = Reconstructor._drawn
+
+    def counted(self, rows, x, visible, start, more):
+        asked.append((len(rows), more))
+        moments, _ = drawn(self, rows, x, visible, start, more)
+        return moments, np.where(rows < 3, 1.0, 8.0)
+
+    monkeypatch.setattr(Reconstructor, "_drawn", counted)
+    Reconstructor(of, PLAN)(x, visible, 0)
+    assert asked == [(10, 1), (1, module.MORE), (1, module.MORE), (1, module.MORE)]
