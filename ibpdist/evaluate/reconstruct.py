@@ -122,7 +122,7 @@ def reconstruct(
     overwrite: bool = False,
     units: str = "source",
     chains: int = 8,
-    draws: int = 10,
+    draws: int = 5,
     seed: int = 0,
     workers: int | None = None,
     serial: bool | None = None,

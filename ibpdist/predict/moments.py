@@ -57,14 +57,14 @@ class Moments:
 
 class Conditional(Protocol):
     """Moments of y given z and the visible cells of rows: `x` (row, column) is zero where `cells`, 0 or 1,
-    are not visible. Both methods sum them over patterns, each times its `share` (row, pattern)."""
+    are not visible. Both methods sum them over the patterns of a row, each times its `share`."""
 
     def over(self, x: Matrix, cells: Matrix, z: Matrix, share: Matrix) -> Moments:
-        """Patterns (pattern, feature) that all rows have in common."""
+        """Patterns (pattern, feature) that all rows have in common; `share` (row, pattern)."""
         ...
 
-    def drawn(self, x: Matrix, cells: Matrix, z: Cube, share: Matrix) -> Moments:
-        """Patterns (row, pattern, feature) of each row."""
+    def paired(self, x: Matrix, cells: Matrix, rows: Places, z: Matrix, share: Vector) -> Moments:
+        """Pairs of a row (pair) and a pattern (pair, feature), with a share each (pair)."""
         ...
 
 
@@ -79,9 +79,11 @@ class UnitConditional:
         pairs = (z[:, :, None] * z[:, None, :]).reshape(len(z), features**2)
         return Moments(share @ z, (share @ pairs).reshape(-1, features, features))
 
-    def drawn(self, x: Matrix, cells: Matrix, z: Cube, share: Matrix) -> Moments:
-        weighted = z * share[:, :, None]
-        return Moments(weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ z)
+    def paired(self, x: Matrix, cells: Matrix, rows: Places, z: Matrix, share: Vector) -> Moments:
+        made = Moments.none(len(x), z.shape[1])
+        np.add.at(made.mean, rows, share[:, None] * z)
+        np.add.at(made.second, rows, share[:, None, None] * z[:, :, None] * z[:, None, :])
+        return made
 
 
 class NormalConditional:
@@ -94,22 +96,17 @@ class NormalConditional:
 
     def over(self, x: Matrix, cells: Matrix, z: Matrix, share: Matrix) -> Moments:
         made = Moments.none(len(x), z.shape[1])
-        for part in _parts(len(z), z.shape[1] * len(x)):
+        for part in parts(len(z), z.shape[1] * len(x)):
             rows, patterns = np.nonzero(share[:, part] > NEGLIGIBLE)
             weights = share[:, part][rows, patterns]
-            made = made + self._summed(x, cells, rows, z[part][patterns], weights)
+            made = made + self.paired(x, cells, rows, z[part][patterns], weights)
         return made
 
-    def drawn(self, x: Matrix, cells: Matrix, z: Cube, share: Matrix) -> Moments:
-        rows, draws = np.nonzero(share > NEGLIGIBLE)
-        return self._summed(x, cells, rows, z[rows, draws], share[rows, draws])
-
-    def _summed(self, x: Matrix, cells: Matrix, rows: Places, z: Matrix, share: Vector) -> Moments:
-        """Sums over pairs of a row and a pattern z (pair, feature)."""
+    def paired(self, x: Matrix, cells: Matrix, rows: Places, z: Matrix, share: Vector) -> Moments:
         made, width = Moments.none(len(x), z.shape[1]), int(z.sum(axis=1).max(initial=0))
         if not width:
             return made
-        for part in _parts(len(rows), width * x.shape[1]):
+        for part in parts(len(rows), width * x.shape[1]):
             n, on = rows[part], self.given(x[rows[part]], cells[rows[part]], z[part])
             second = on.covariance + on.mean[:, :, None] * on.mean[:, None, :]
             weight = share[part]
@@ -169,7 +166,7 @@ def conditional(of: Predictor) -> Conditional:
     return made(of)
 
 
-def _parts(count: int, numbers: int) -> Iterator[slice]:
-    """Slices of `count` patterns with so many numbers each that fit at once."""
+def parts(count: int, numbers: int) -> Iterator[slice]:
+    """Slices of `count` patterns, with so many numbers each, that are treated at once."""
     step = max(1, _NUMBERS // max(1, numbers))
     return (slice(at, at + step) for at in range(0, count, step))

@@ -25,7 +25,7 @@ from ibpdist.predict.annealed import LEVELS, Law, Runner, typical
 from ibpdist.predict.estimates import Sampling
 from ibpdist.predict.exact import patterns, without_idle
 from ibpdist.predict.kinds import kind_of
-from ibpdist.predict.moments import Cube, Moments, conditional
+from ibpdist.predict.moments import Moments, conditional, parts
 from ibpdist.predict.predict import CERTAIN, Mask, Matrix, Predictor, Vector
 
 LEAST, MORE = 2.0, 4
@@ -110,23 +110,23 @@ class Reconstructor:
             _, ends = run(rows, plan.chains, more * LEVELS, 1, seed.at(1), none)
             modes = ends.reshape(len(rows), -1, of.features)
         found, kept = run(rows, chains, more * LEVELS, plan.draws, seed, modes)
-        z = kept.reshape(len(rows), chains, -1, of.features).astype(float)
-        logs = found.visible.T[:, :, None] + self._lift(x[rows], visible[rows], z)
-        logs = logs - logsumexp(logs, axis=(1, 2), keepdims=True)
-        by_chain = np.exp(logsumexp(logs, axis=2))
-        flat, share = z.reshape(len(rows), -1, of.features), np.exp(logs).reshape(len(rows), -1)
-        moments = self._given.drawn(x[rows], visible[rows].astype(float), flat, share)
-        return moments, 1 / np.square(by_chain).sum(axis=1)
+        given = x[rows], visible[rows].astype(float)
+        n, z, which = _patterns_met(kept)
+        logs = (found.visible.T[:, :, None] + self._lift(*given, n, z)[which]).reshape(len(rows), -1)
+        share = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        by_chain = share.reshape(len(rows), chains, -1).sum(axis=2)
+        shares: Vector = np.bincount(which.ravel(), share.ravel(), len(n)).astype(float)
+        return self._given.paired(*given, n, z, shares), 1 / np.square(by_chain).sum(axis=1)
 
-    def _lift(self, x: Matrix, visible: Mask, z: Cube) -> Matrix:
-        """(row, chain, draw) log density of the visible cells above that under the law of the chains."""
-        kind, made = kind_of(self._of), np.zeros(z.shape[:3])
+    def _lift(self, x: Matrix, cells: Matrix, rows: NDArray[np.intp], z: Matrix) -> Vector:
+        """(pair) log density of the visible cells of a row under a pattern above that of the chains."""
+        made, kind = np.zeros(len(rows)), kind_of(self._of)
         if self._of.certain:
             return made
         full, chains = kind.density(self._of), kind.density(typical(self._of))
-        for c, t in np.ndindex(*z.shape[1:3]):
-            given = x, visible.astype(float), z[:, c, t]
-            made[:, c, t] = full.each(*given) - chains.each(*given)
+        for part in parts(len(rows), int(z.sum(axis=1).max(initial=1)) * x.shape[1]):
+            given = x[rows[part]], cells[rows[part]], z[part]
+            made[part] = full.each(*given) - chains.each(*given)
         return made
 
 
@@ -153,6 +153,18 @@ class Mixture:
 def reconstructor(of: Sequence[Predictor], plan: Sampling) -> Mixture:
     """What reconstructs rows with the predictor of a fit, or with those of the draws of a sampler."""
     return Mixture([Reconstructor(one, plan) for one in of])
+
+
+def _patterns_met(kept: NDArray[np.uint8]) -> tuple[NDArray[np.intp], Matrix, NDArray[np.intp]]:
+    """Pairs of a row and a pattern that its draws (row, chain, leg, draw, feature) have met: rows (pair),
+    patterns (pair, feature), and the pair of each draw (row, chain, draw)."""
+    count, chains, features = len(kept), kept.shape[1], kept.shape[-1]
+    flat = kept.reshape(-1, features)
+    row = np.repeat(np.arange(count, dtype=">u4"), len(flat) // max(count, 1))
+    keys = np.concatenate([row[:, None].view(np.uint8), np.packbits(flat, axis=1)], axis=1)
+    one = np.ascontiguousarray(keys).view(np.dtype((np.void, keys.shape[1]))).ravel()
+    _, first, which = np.unique(one, return_index=True, return_inverse=True)
+    return row[first].astype(np.intp), flat[first].astype(float), which.reshape(count, chains, -1)
 
 
 def _cells(of: Predictor, found: Moments, offset: Vector | float) -> Cells:
