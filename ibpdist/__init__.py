@@ -22,6 +22,7 @@ _HOME = {
     "open_dataset": "ibpdist.data.store",
     "open_result": "ibpdist.runs.result",
     "posterior": "ibpdist.evaluate",
+    "reconstruct": "ibpdist.evaluate.reconstruct",
     "report": "ibpdist",
     "resume": "ibpdist.runs.fit",
     "sweep": "ibpdist.campaigns.run",

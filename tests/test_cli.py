@@ -28,7 +28,7 @@ from tests.support.command import HOME, invoke, program, start
 
 COMMANDS = [
     "demo", "synth", "ingest", "choose", "fit", "resume", "sweep", "show", "report", "evaluate", "transform",
-    "export", "verify", "systems", "bound",
+    "reconstruct", "export", "verify", "systems", "bound",
 ]  # fmt: skip
 
 
@@ -480,6 +480,39 @@ def test_held_out_cells_are_scored_without_other_data(made: Path, tmp_path: Path
     works("fit", made / "images.zarr", tmp_path / "run", *options, "--holdout", 0.25)
     said = works("evaluate", tmp_path / "run")
     assert "900 hidden cells in 100 rows" in said
+
+
+def test_reconstruct_fills_in_missing_cells(tmp_path: Path) -> None:
+    run, out, new = tmp_path / "run", tmp_path / "out.zarr", tmp_path / "new.zarr"
+    options = ["--system", "lg-vi-finite", "-K", 4, "--seed", 1, "--serial", "--steps", 20, "-q"]
+    works("synth", "images", tmp_path / "gaps.zarr", "--rows", 100, "--missing", 0.1, "--seed", 3)
+    works("fit", tmp_path / "gaps.zarr", run, *options)
+    assert works("reconstruct", run, out) == f"written to {out}\n"
+    read = xr.open_zarr(out)
+    assert dict(read.sizes) == {"row": 100, "column": 36}
+    given = xr.open_zarr(tmp_path / "gaps.zarr").x.values
+    np.testing.assert_array_equal(read.hidden, np.isnan(given))
+    np.testing.assert_array_equal(read.x.values[~np.isnan(given)], given[~np.isnan(given)])
+    assert np.isfinite(read.x).all()
+    assert "exists already" in fails(6, "reconstruct", run, out)
+    works("synth", "images", new, "--rows", 7, "--seed", 4)
+    works("reconstruct", run, out, "--data", new, "--overwrite", "-q", "--units", "stored")
+    assert xr.open_zarr(out).sizes["row"] == 7
+    inside = tmp_path / "gaps.zarr/out"
+    assert "lies inside the store gaps.zarr" in fails(2, "reconstruct", run, inside)
+
+
+def test_what_cannot_be_reconstructed_is_told(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.zarr"
+    said = fails(2, "reconstruct", made / "run", out)
+    assert said.startswith("the fit saw every cell of its data, so nothing is hidden: pass rows with gaps")
+    works("synth", "linear-gaussian", tmp_path / "b.zarr", "--rows", 5, "--columns", 3, "--features", 1)
+    said = fails(3, "reconstruct", made / "run", out, "--data", tmp_path / "b.zarr")
+    assert "the data have 3 columns, the fit has 36" in said
+    assert "does not exist" in fails(4, "reconstruct", made / "run", out, "--data", tmp_path / "c.zarr")
+    assert "is not a run" in fails(4, "reconstruct", tmp_path / "nothing", out)
+    assert "Missing argument 'OUT'" in fails(2, "reconstruct", made / "run")
+    assert not out.exists()
 
 
 def test_transform_writes_the_features_of_new_rows(made: Path, tmp_path: Path) -> None:

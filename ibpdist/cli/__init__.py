@@ -16,7 +16,7 @@ from ibpdist.cli.choose import choose
 from ibpdist.cli.data import ingest, synth
 from ibpdist.cli.fits import demo, fit, resume
 from ibpdist.cli.report import report
-from ibpdist.cli.results import evaluate, export, show, transform, verify
+from ibpdist.cli.results import evaluate, export, reconstruct, show, transform, verify
 from ibpdist.cli.tables import bound, systems
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -39,8 +39,8 @@ def main(ctx: click.Context) -> None:
 
 
 COMMANDS = (
-    demo, synth, ingest, choose, fit, resume, sweep, show, report, evaluate, transform, export, verify,
-    systems, bound,
+    demo, synth, ingest, choose, fit, resume, sweep, show, report, evaluate, transform, reconstruct, export,
+    verify, systems, bound,
 )  # fmt: skip
 for _command in COMMANDS:
     main.add_command(_command)

@@ -1,4 +1,4 @@
-"""Commands that read a run: show, evaluate, transform, export, verify."""
+"""Commands that read a run: show, evaluate, transform, reconstruct, export, verify."""
 
 from __future__ import annotations
 
@@ -84,6 +84,39 @@ def transform(run: Path, store: Path, out: Path, quiet: bool, verbose: bool, **o
 
     with counting("transform", quiet=quiet) as progress:
         transform_(_fit_of(run), store, out, progress=progress, **given(**options))
+    if not quiet:
+        inform(f"written to {out}")
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.argument("out", type=PATH)
+@click.option("--data", type=PATH, help="New rows with the columns of the fit. Default: the data of the fit.")
+@click.option(
+    "--units",
+    type=click.Choice(["source", "stored"]),
+    help="Units of what was ingested, or of the dataset, if it was centred, scaled or logged.",
+)
+@click.option(
+    "--chains",
+    type=COUNT,
+    help="Annealed chains for each row, when there are too many patterns to enumerate.",
+)
+@click.option("--draws", type=COUNT, help="Draws of each chain.")
+@SEED
+@threads
+@overwrite
+@talk
+def reconstruct(run: Path, out: Path, quiet: bool, verbose: bool, **options: Any) -> None:
+    """Fill in missing cells.
+
+    RUN is a finished fit, OUT the Zarr store to write. It has for each cell the observed or the filled-in
+    value, its mean and standard deviation, a 95 % interval, and whether it was hidden.
+    """
+    from ibpdist.evaluate.reconstruct import reconstruct as reconstruct_
+
+    with counting("reconstruct", quiet=quiet) as progress:
+        reconstruct_(_fit_of(run), out=out, progress=progress, **given(**options))
     if not quiet:
         inform(f"written to {out}")
 

@@ -7,9 +7,11 @@ is a pure function, so doing it twice is harmless.
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 from collections.abc import Iterator, Sequence
+from concurrent import futures
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,8 +38,8 @@ GATHER = 32
 """Results fetched in one go."""
 REVIVE = 15.0
 """Seconds between attempts to start workers that are missing."""
-FETCH = 30.0
-"""Seconds for results to arrive before the workers are looked at again."""
+ERROR = 30.0
+"""Seconds for the error of a task that has failed to arrive."""
 
 Future = Any  # the class has no types of its own
 _wait: Any = distributed.client._wait
@@ -119,6 +121,22 @@ class DaskEngine:
         return ClusterLost(f"{cause}; nothing that was saved is lost, continue with: {way}")
 
 
+class Fetch:
+    """Results of some tasks on their way here. The workers can be looked at meanwhile: Dask waits for ever
+    for results of a worker that is gone if the task that makes them again has a hint to that worker."""
+
+    def __init__(self, client: Any, wanted: Sequence[Future]) -> None:
+        self.count = len(wanted)
+        self._arriving = asyncio.run_coroutine_threadsafe(
+            client._gather(list(wanted)), client.loop.asyncio_loop
+        )
+
+    def within(self, seconds: float) -> list[Any] | None:
+        """The results if they arrive within this time."""
+        futures.wait([self._arriving], seconds)
+        return list(self._arriving.result()) if self._arriving.done() else None
+
+
 class Flight:
     """Tasks under way, from submission to the last result."""
 
@@ -127,6 +145,7 @@ class Flight:
         self._futures: list[Future] = []
         self._owners: list[str | None] = []
         self._taken = 0
+        self._fetch: Fetch | None = None
         self._moved = time.monotonic()
 
     def results(self) -> Iterator[Any]:
@@ -166,28 +185,44 @@ class Flight:
         return self._engine.owners.of(min(first, self._engine.chunks - 1), self._engine.alive)
 
     def _next(self) -> list[Any]:
-        """The results that are there and next in order; waits a tick for them."""
-        pending = self._futures[self._taken :]
-        client = self._engine.client
+        """The results that are there and next in order; waits a tick for them to be made or to arrive."""
+        if self._fetch is None:
+            ready = self._ready()
+            if not ready:
+                return []
+            self._fetch = Fetch(self._engine.client, ready)
         try:
-            client.sync(_wait, pending, timeout=TICK)
+            results = self._fetch.within(TICK)
+        except TimeoutError:  # a worker does not answer: asked for again
+            results = []
+        if results is not None:
+            self._fetch = None
+        return results or []
+
+    def _ready(self) -> list[Future]:
+        """The tasks next in order that have ended; waits a tick for them."""
+        pending = self._futures[self._taken :]
+        try:
+            self._engine.client.sync(_wait, pending, timeout=TICK)
         except TimeoutError:
             failed = [future for future in pending if future.status == "error"]
             if failed:
-                failed[0].result(timeout=FETCH)
+                failed[0].result(timeout=ERROR)
         ready = 0
         while ready < min(GATHER, len(pending)) and pending[ready].done():
             ready += 1
-        try:
-            return list(client.sync(client._gather, pending[:ready], callback_timeout=FETCH)) if ready else []
-        except TimeoutError:  # the worker that held one is gone: it will be made again
-            return []
+        return pending[:ready]
 
     def _look(self) -> None:
         engine = self._engine
         alive = engine.look()
+        fetched = self._taken + (self._fetch.count if self._fetch else 0)
         for index in range(self._taken, len(self._items)):
-            if self._owners[index] in alive or self._futures[index].done() or not alive:
+            if self._owners[index] in alive or not alive:
+                continue
+            if index < fetched:  # its results may never arrive
+                self._fetch = None
+            elif self._futures[index].done():
                 continue
             engine.client.cancel([self._futures[index]], force=True)
             self._owners[index] = owner = self._owner(self._items[index])

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.base.progress import Count
@@ -27,7 +26,7 @@ from ibpdist.evaluate.synthetic import stored
 from ibpdist.predict.averaged import Averaged, Scores, Tick, silent
 from ibpdist.predict.chunks import Shares, over_chunks
 from ibpdist.predict.estimates import adjoining
-from ibpdist.predict.exact import enumerable, exact
+from ibpdist.predict.exact import enumerable, exact, expected_idle, without_idle
 from ibpdist.predict.kinds import Estimate, kind_of
 from ibpdist.predict.predict import Mask, Predictor, predictor
 from ibpdist.predict.rownoise import EVEN, UNEVEN, RowNoise
@@ -39,9 +38,6 @@ ESTIMATES = ("plug_in", "variance")
 
 ROWS = 512
 """Rows that are scored at once, and told of."""
-
-NEGLIGIBLE = 1e-3
-"""Expected number of idle features in a row that may be left out; it bounds what they add to its evidence."""
 
 
 @dataclass(frozen=True)
@@ -212,13 +208,9 @@ def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scor
     if (closed := kind.closed(of)) is not None:
         words = f"exact, every row has all of {of.features} features"
         return Scorer(of, closed, words + _told(row_noise), plan, row_noise)
-    dropped = ""
-    if not enumerable(of):
-        idle = ~of.active
-        mass = float(expit(of.log_odds[idle]).sum())
-        if idle.any() and mass <= NEGLIGIBLE:
-            dropped = f", without {int(idle.sum())} idle features ({mass:.1g} expected in a row)"
-            of = of.select(np.flatnonzero(of.active))
+    few, expected = without_idle(of), expected_idle(of)
+    idle, of = of.features - few.features, few
+    dropped = f", without {idle} idle features ({expected:.1g} expected in a row)" if idle else ""
     if enumerable(of):
         words = f"exact over {2**of.features:,} patterns of features{dropped}"
         return Scorer(of, enumerated, words + _told(row_noise), plan, row_noise)

@@ -21,11 +21,12 @@ from ibpdist.base.progress import Count
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.catalog import systems
-from ibpdist.data._base import Chunk, Labels, Source
-from ibpdist.data.labels import RowLabels
+from ibpdist.data._base import Chunk, Source
 from ibpdist.data.output_path import refuse_place
 from ibpdist.engine.place import Place
+from ibpdist.evaluate import tables
 from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
+from ibpdist.evaluate.tables import Rows, Table
 from ibpdist.inference._base import Named, RowInference
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import AnyModelParams
@@ -33,8 +34,6 @@ from ibpdist.inference.in_turn.sequential import Sequential
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.capabilities import Grouped
 from ibpdist.predict.chunks import over_chunks
-from ibpdist.storage import files, zarr_groups
-from ibpdist.storage.codec import zarr_codecs
 
 TOLERANCE = 1e-5
 LIMIT = 500
@@ -43,15 +42,7 @@ LIMIT = 500
 _INNER = 4
 _BURN, _KEEP = 20, 100
 MARKER = "z/zarr.json"
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What is found for the rows from `start` on: arrays with dims (row, feature), and labels."""
-
-    start: int
-    found: Named
-    coords: dict[str, Labels]
+"""File by which a store of features is known."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +114,14 @@ def transform(
         refuse_place(out, run, data)
     result = result_of(run)
     source = rows_for(result, data)
-    inference, attrs = inference_of(result, tolerance), _attributes(result, source)
+    inference, table = inference_of(result, tolerance), Table(MARKER, _attributes(result, source))
     threads = place.threads(source)
     parts = over_chunks(lambda index: inference.rows(source, index), source.chunks, threads)
     with closing(parts):
-        found = _counted(parts, source.rows, progress)
+        found = tables.counted(parts, source.rows, progress)
         if out is None:
-            return _in_memory(list(found), attrs)
-        _write(Path(out), found, source, attrs, overwrite)
+            return tables.in_memory(list(found), table)
+        tables.write(Path(out), found, source, table, overwrite)
     written: xr.Dataset = xr.open_zarr(out)
     return written
 
@@ -177,61 +168,3 @@ def _attributes(result: xr.DataTree, source: Source) -> dict[str, Any]:
         "fit_fingerprint": str(result.attrs["fingerprint"]),
         "data_fingerprint": source.fingerprint,
     }
-
-
-def _counted(parts: Iterator[Rows], rows: int, progress: Count | None) -> Iterator[Rows]:
-    for part in parts:
-        yield part
-        if progress:
-            progress(part.start + len(part.found["z"][1]), rows)
-
-
-def _in_memory(parts: list[Rows], attrs: dict[str, Any]) -> xr.Dataset:
-    held = {
-        name: (dims, np.concatenate([part.found[name][1] for part in parts]))
-        for name, (dims, _) in parts[0].found.items()
-    }
-    coords = {
-        name: ("row", np.concatenate([part.coords[name] for part in parts])) for name in parts[0].coords
-    }
-    return xr.Dataset(held, coords, attrs)
-
-
-def _write(out: Path, parts: Iterator[Rows], source: Source, attrs: dict[str, Any], overwrite: bool) -> None:
-    """Build the store under a hidden name and rename it when it is complete."""
-    files.refuse_existing(out, overwrite, MARKER)
-    with files.staged(out) as staging, files.storage_errors(out):
-        group = zarr_groups.new_group(staging)
-        labels, (first, last) = RowLabels(group), source.bounds(0)
-        for part in parts:
-            if part.start == 0:
-                _lay_out(group, part.found, source.rows, last - first)
-            labels.write(part.start, part.coords, last - first)
-            for name, (_, values) in part.found.items():
-                group[name][part.start : part.start + len(values)] = values
-        for name in part.found:
-            group[name].attrs.update(_coordinates(labels))
-        group.attrs.update(attrs)
-        zarr_groups.consolidate(staging)
-        for name in files.stored_files(staging):
-            files.fsync_path(staging / name)
-        files.publish(staging, out, overwrite)
-
-
-def _lay_out(group: Any, found: Named, rows: int, chunk: int) -> None:
-    for name, (dims, values) in found.items():
-        group.create_array(
-            name,
-            shape=(rows, *values.shape[1:]),
-            chunks=(chunk, *(max(1, size) for size in values.shape[1:])),
-            dtype=values.dtype,
-            compressors=zarr_codecs(values.dtype.itemsize),
-            fill_value=np.nan,
-            dimension_names=list(dims),
-            config={"write_empty_chunks": True},
-        )
-
-
-def _coordinates(labels: RowLabels) -> dict[str, str]:
-    names = [name for name in labels.stored if name != "row"]
-    return {"coordinates": " ".join(names)} if names else {}

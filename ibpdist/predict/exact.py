@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.predict import Density, Matrix, Predictor, Vector
@@ -16,9 +16,26 @@ _ROWS, _CELLS = 2048, 1 << 22
 """Rows at a time, and numbers in a block of (row, pattern) or (pattern, column)."""
 
 
+NEGLIGIBLE = 1e-3
+"""Expected number of idle features in a row that may be left out; it bounds what they add to its evidence."""
+
+
 def enumerable(of: Predictor) -> bool:
     """Whether all patterns of features are summed."""
     return kind_of(of).enumerates(of.features)
+
+
+def expected_idle(of: Predictor) -> float:
+    """Expected number of features in a row that are not active in the fit."""
+    return float(expit(of.log_odds[~of.active]).sum())
+
+
+def without_idle(of: Predictor) -> Predictor:
+    """Without the features that are not active, where there are too many to enumerate and these cannot
+    matter."""
+    if enumerable(of) or of.active.all() or expected_idle(of) > NEGLIGIBLE:
+        return of
+    return of.select(np.flatnonzero(of.active))
 
 
 def exact(of: Predictor, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> Vector:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from ibpdist.base.errors import InputError
 from ibpdist.data._base import Chunk, Source
@@ -40,6 +41,61 @@ class Transformed(Wrapped):
         if chunk.observed is not None:
             x[~chunk.observed] = 0
         return Chunk(index, chunk.start, x, chunk.observed)
+
+
+@dataclass(frozen=True)
+class BackUnits:
+    """Takes values in the units of a fit back: what was done to its data, `fit`, is undone.
+
+    `given` was done to the rows at hand when they were stored. With `stored` values are in the units of
+    these rows as they are stored, otherwise in those of what they were made of.
+    """
+
+    fit: Transform
+    given: Transform
+    stored: bool = False
+
+    @property
+    def log1p(self) -> bool:
+        """Whether a logarithm is undone."""
+        return self.fit.log1p and not self._as_stored
+
+    @property
+    def _as_stored(self) -> bool:
+        return self.stored and not self.given.is_identity
+
+    def observed(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Rows at hand: as they are where they are stored in these units."""
+        return x if self._as_stored else self.given.undo(x) if not self.given.is_identity else x
+
+    def values(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of cells. Those of counts are not negative."""
+        linear = self._linear(x)
+        return np.maximum(np.expm1(linear), 0.0) if self.log1p else linear
+
+    def deviations(self, mean: NDArray[np.float64], sd: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standard deviations of cells that are normal in the units of the fit."""
+        spread = sd if self.fit.scale is None else sd * self.fit.scale
+        if self._as_stored and self.given.scale is not None:
+            spread = spread / self.given.scale
+        if not self.log1p:
+            return spread
+        square = np.square(spread)
+        made: NDArray[np.float64] = np.exp(self._linear(mean) + square / 2) * np.sqrt(np.expm1(square))
+        return made
+
+    def _linear(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = replace(self.fit, log1p=False).undo(x)
+        if not self._as_stored:
+            return values
+        made: NDArray[np.float64] = replace(self.given, log1p=False).apply(values)
+        return made
+
+
+def back_units(result: xr.DataTree, source: Source, stored: bool = False) -> BackUnits:
+    """The way from the units of a fit to those of the rows of a source."""
+    ours, theirs = recorded(result), done_to(source)
+    return BackUnits(theirs if ours is None else ours, theirs, stored or ours is None)
 
 
 def numbers(done: Transform) -> dict[str, Vector]:

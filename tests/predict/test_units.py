@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from ibpdist.base.errors import InputError
 from ibpdist.campaigns.verify import verify
 from ibpdist.data.append import append
 from ibpdist.data.transform import Transform, transform_of
-from ibpdist.predict.units import Transformed, recorded
+from ibpdist.predict.units import BackUnits, Transformed, recorded
 from tests.support.command import invoke
 
 WAYS = [{"center": True}, {"scale": True}, {"log1p": True}, {"log1p": True, "center": True, "scale": True}]
@@ -180,3 +181,42 @@ def test_the_numbers_are_exported(tmp_path):
     lines = list(csv.reader((tmp_path / "run.csv/transform/center.csv").open()))
     assert lines[0] == ["column", "center"]
     np.testing.assert_allclose([float(line[1]) for line in lines[1:]], rows(200).mean(0))
+
+
+@pytest.mark.parametrize("fit_log", [False, True])
+@pytest.mark.parametrize("as_stored", [False, True])
+def test_values_of_a_fit_are_taken_back(fit_log, as_stored):
+    """Rows that were stored as those of the fit, and then centred by it."""
+    rng = np.random.default_rng(0)
+    raw, scale, center = rng.uniform(1, 9, (5, 3)), rng.uniform(1, 4, 3), rng.normal(size=3)
+    done = Transform(fit_log, center, scale)
+    given = Transform(fit_log, None, scale)
+    back, stored = BackUnits(done, given, as_stored), given.apply(raw)
+    np.testing.assert_allclose(back.values(done.apply(raw)), stored if as_stored else raw)
+    np.testing.assert_allclose(back.observed(stored), stored if as_stored else raw)
+    assert (back.observed(stored) is stored) == as_stored
+
+
+@pytest.mark.parametrize("as_stored", [False, True])
+def test_values_of_raw_rows_are_in_their_units(as_stored):
+    raw = np.random.default_rng(0).uniform(1, 9, (5, 3))
+    done = Transform(True, np.ones(3), np.full(3, 2.0))
+    back = BackUnits(done, Transform(), as_stored)
+    assert back.observed(raw) is raw
+    assert back.log1p
+    np.testing.assert_allclose(back.values(done.apply(raw)), raw)
+    assert (back.values(np.full((1, 3), -5.0)) == 0).all()
+
+
+def test_deviations_are_those_of_draws():
+    rng = np.random.default_rng(0)
+    mean, sd = rng.normal(size=(1, 3)), rng.uniform(0.1, 0.4, (1, 3))
+    drawn = rng.normal(mean, sd, size=(400_000, 3))
+    done = Transform(True, np.ones(3), np.full(3, 1.5))
+    for back in (
+        BackUnits(done, Transform()),
+        BackUnits(done, done, stored=True),
+        BackUnits(replace(done, log1p=False), Transform(False, None, np.full(3, 3.0)), stored=True),
+    ):
+        wanted = back.values(drawn).std(axis=0)
+        np.testing.assert_allclose(back.deviations(mean, sd)[0], wanted, rtol=0.02)
