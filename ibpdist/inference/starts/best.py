@@ -29,6 +29,7 @@ from ibpdist.inference.starts.principal import Principal
 from ibpdist.inference.starts.start_questions import RowsAnswer, rows_question
 from ibpdist.model.model import AnyModel
 from ibpdist.model.observations._base import RowState, Survey
+from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
 
 Float = NDArray[np.float64]
 
@@ -40,6 +41,8 @@ ROWS_PER_FEATURE = 10
 PASSES = 60
 TRIES = 5
 """Rotations of which the least normal is taken."""
+FLAT = 1e-6
+"""Relative gain of a pass after which a short fit ends."""
 FORCED = 5
 """Passes in which rows have every feature."""
 CERTAIN = 20.0
@@ -71,17 +74,25 @@ class Best:
     ) -> AnyModelParams:
         *looks, (_, sample) = known
         axes = self.principal.axes(features, survey, looks)
-        trial = Trial(model, features, sample.chunk(), draws)
+        trial = Trial(with_finite_prior(model), features, sample.chunk(), draws)
         simple = axes.simple()
         plain = trial.begun(Loadings(simple.mean / axes.unit, simple.noise / axes.unit**2), axes.origin)
         turned = [trial.begun(*one) for one in _turned(axes, sample, survey, draws)]
         if not turned:
-            return trial.whole(plain, survey)
+            return trial.whole(model, plain, survey)
         if sample.x.size > MOST_CELLS:
-            return trial.whole(turned[0], survey)
+            return trial.whole(model, turned[0], survey)
         ended = [trial.fitted(start, self.passes) for start in (*turned, plain)]
         ended += trial.positive(turned[0], self.passes)
-        return trial.whole(max(ended, key=lambda one: one.objective).params, survey)
+        return trial.whole(model, max(ended, key=lambda one: one.objective).params, survey)
+
+
+def with_finite_prior(model: AnyModel) -> AnyModel:
+    """The model with the prior of K features, whose update is in closed form."""
+    if model.prior.dense:
+        return model
+    mass = model.prior.mass  # type: ignore[attr-defined]  # all priors of features that rows may lack have one
+    return dataclasses.replace(model, prior=BetaBernoulli(mass))
 
 
 def sample_rows(survey: Survey, features: int) -> int:
@@ -140,10 +151,9 @@ class Trial:
         """After some passes from parameters of these rows, in the first of which rows have every feature."""
         forced = np.full(len(params.ids), CERTAIN)
         at = self._step(params, self._state(params), forced)
-        for step in range(1, passes):
-            odds = forced if step < FORCED else self.model.prior.log_odds(at.params.prior)
-            at = self._step(at.params, at.state, odds)
-        return at
+        for _ in range(1, FORCED):
+            at = self._step(at.params, at.state, forced)
+        return self._passes(at, passes - FORCED)
 
     def positive(self, params: AnyModelParams, passes: int) -> list[Ended]:
         """A fit whose weights are positive in the first passes, if those of the model may be."""
@@ -154,16 +164,22 @@ class Trial:
         at = first.fitted(replace(params, weights=NOTHING), passes - passes // 3)
         own = replace(at.params, weights=self.model.weights.slab(len(at.params.ids)))
         made, info = self._fit.update(own, at.sums, self.draws)
-        at = Ended(made, at.sums, at.state, info.objective)
-        for _ in range(passes // 3):
-            at = self._step(at.params, at.state, self.model.prior.log_odds(at.params.prior))
-        return [at]
+        return [self._passes(Ended(made, at.sums, at.state, info.objective), passes // 3)]
 
-    def whole(self, params: AnyModelParams, survey: Survey) -> AnyModelParams:
-        """Parameters for all rows."""
+    def _passes(self, at: Ended, most: int) -> Ended:
+        """Passes until the objective is flat."""
+        for _ in range(most):
+            before = at.objective
+            at = self._step(at.params, at.state, self.model.prior.log_odds(at.params.prior))
+            if abs(at.objective - before) < FLAT * abs(before):
+                break
+        return at
+
+    def whole(self, model: AnyModel, params: AnyModelParams, survey: Survey) -> AnyModelParams:
+        """Parameters of a model for all rows."""
         grown = float(survey.rows) / max(float(self.chunk.rows), 1.0)
         rng = self.draws.generator("init")
-        held = beginnings(self.model, params.on * grown, survey, rng, self.features)
+        held = beginnings(model, params.on * grown, survey, rng, self.features)
         observed = projected(self.model).widened(params.observation, survey, grown)
         return ModelParams(observation=observed, **held | {"weights": params.weights})
 
