@@ -26,9 +26,11 @@ from ibpdist.evaluate.synthetic import stored
 from ibpdist.predict.averaged import Averaged, Scores, Tick, silent
 from ibpdist.predict.chunks import Shares, over_chunks
 from ibpdist.predict.estimates import adjoining
-from ibpdist.predict.exact import enumerable, exact, expected_idle, without_idle
+from ibpdist.predict.exact import enumerable, estimate_of, expected_idle, without_idle
 from ibpdist.predict.kinds import Estimate, kind_of
+from ibpdist.predict.precision_nodes import VALUES
 from ibpdist.predict.predict import Mask, Predictor, predictor
+from ibpdist.predict.row_precision import Inferred
 from ibpdist.predict.rownoise import EVEN, UNEVEN, RowNoise
 from ibpdist.predict.sampled import Sampled, Sampling, together
 from ibpdist.runs import scores
@@ -106,9 +108,11 @@ def evaluate(
     cell, its Monte Carlo error (zero when patterns are enumerated, unless draws of a sampler are averaged),
     the number of rows in which chains disagree (annealed.py), and the same for each row. The error is that of
     the score of these rows, not of how much it would vary with other rows.
+    The noise of rows is inferred from their visible cells where the fit has a law of it (row_precision.py).
     With `uneven` rows may be noisier than others (rownoise.py); unless told otherwise they may where
-    features have weights. `workers` are threads. `summary` puts a score in words. A `run` on disk keeps
-    the score, without that of each row: `show` prints it, and its result has it under `heldout`.
+    features have weights and the noise of rows is not inferred. `workers` are threads. `summary` puts a
+    score in words. A `run` on disk keeps the score, without that of each row: `show` prints it, and its
+    result has it under `heldout`.
     """
     place = Place(workers, serial, scheduler)
     result = result_of(run)
@@ -188,38 +192,36 @@ def columns_visible(visible: ArrayLike, columns: int) -> Protocol:
     return Protocol(cells, words)
 
 
-def enumerated(
-    of: Predictor, x: NDArray[Any], visible: Mask, hidden: Mask, plan: Sampling, start: int
-) -> tuple[Sampled, Sampled]:
-    """Plug-in and with variance, summed over all patterns of features."""
-    zero = np.zeros(len(x))
-    full = exact(of, x, visible, hidden)
-    plug = full if of.certain else exact(of.plug_in(), x, visible, hidden)
-    return Sampled(plug, zero), Sampled(full, zero)
-
-
 def scorer_of(of: Predictor, plan: Sampling, uneven: bool | None = None) -> Scorer:
     """Enumerate when there are few features, without idle ones if they cannot matter; else draw.
 
-    Rows may be noisier than others (`uneven`) where features have weights, unless told otherwise.
+    The noise of rows is inferred where it has a law. Rows may be noisier than others (`uneven`) where
+    features have weights and the noise of rows has no law, unless told otherwise.
     """
-    noisy, kind = of.weights.has_weights if uneven is None else uneven, kind_of(of)
+    noisy = of.weights.has_weights and of.freedom is None if uneven is None else uneven
     row_noise = UNEVEN if noisy else EVEN
-    if (closed := kind.closed(of)) is not None:
-        words = f"exact, every row has all of {of.features} features"
-        return Scorer(of, closed, words + _told(row_noise), plan, row_noise)
+    of, words = _scored_as(of, plan)
+    estimate = estimate_of(of) if of.freedom is None else Inferred(estimate_of(of))
+    return Scorer(of, estimate, words + _told(of, row_noise), plan, row_noise)
+
+
+def _scored_as(of: Predictor, plan: Sampling) -> tuple[Predictor, str]:
+    """The predictor without idle features that cannot matter, and how its rows are scored, in words."""
+    kind = kind_of(of)
+    if kind.closed(of) is not None:
+        return of, f"exact, every row has all of {of.features} features"
     few, expected = without_idle(of), expected_idle(of)
     idle, of = of.features - few.features, few
     dropped = f", without {idle} idle features ({expected:.1g} expected in a row)" if idle else ""
     if enumerable(of):
-        words = f"exact over {2**of.features:,} patterns of features{dropped}"
-        return Scorer(of, enumerated, words + _told(row_noise), plan, row_noise)
-    words = f"{kind.description(plan)}, {of.features} features{dropped}"
-    return Scorer(of, kind.estimate, words + _told(row_noise), plan, row_noise)
+        return of, f"exact over {2**of.features:,} patterns of features{dropped}"
+    return of, f"{kind.description(plan)}, {of.features} features{dropped}"
 
 
-def _told(row_noise: RowNoise) -> str:
-    return f", rows at {len(row_noise.levels)} levels of noise" if len(row_noise.levels) > 1 else ""
+def _told(of: Predictor, row_noise: RowNoise) -> str:
+    levels = len(row_noise.levels)
+    inferred = "" if of.freedom is None else f", noise of rows inferred at up to {VALUES} levels"
+    return inferred + (f", rows at {levels} levels of noise" if levels > 1 else "")
 
 
 def summary(scored: xr.Dataset) -> str:

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from ibpdist.base.randomness import Draws
-from ibpdist.predict.estimates import LogRatio, Sampled, Sampling, jackknife
+from ibpdist.predict.estimates import LogRatio, Numbers, Sampled, Sampling, jackknife, row_numbers
 from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.predict import CERTAIN, LOG_2PI, Mask, Matrix, Predictor, Vector
 from ibpdist.predict.walks import Legs, Walk
@@ -87,10 +87,16 @@ class Law:
         made: Vector = -0.5 * (fixed + np.square(x) @ (cells / self.psi))
         return made
 
+    def rest_of(self, x: Matrix, cells: Mask) -> Vector:
+        """(row) the same of the cells (row, column) of each row."""
+        fixed = cells @ (np.log(self.psi) + LOG_2PI)
+        made: Vector = -0.5 * (fixed + np.square(np.where(cells, x, 0.0)) @ (1 / self.psi))
+        return made
+
 
 def typical(of: Predictor) -> Predictor:
     """A predictor with certain dictionary, whose cells are as much noisier as its variance makes them."""
-    return replace(of.plug_in(), noise=Law.of(of).psi, extra=0.0)
+    return replace(of.plug_in(), noise=Law.of(of).psi, extra=0.0, precision=1.0)
 
 
 def patterns(visible: Mask, hidden: Mask) -> list[tuple[NDArray[np.intp], Mask, Mask]]:
@@ -117,17 +123,21 @@ class Chains:
     def lifted(self) -> LogRatio:
         return jackknife(self.both + self.lift_both, self.visible + self.lift_visible)
 
+    def evidence(self) -> LogRatio:
+        """Of the visible cells, but for what does not depend on the features."""
+        return jackknife(self.visible + self.lift_visible, np.zeros_like(self.visible))
+
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs chains of rows x (row, column), the first of which has the global number `start`."""
+    """Runs chains of rows x (row, column) with these global `numbers`."""
 
     law: Law
     walk: Walk
     x: Matrix
     visible: Mask
     hidden: Mask
-    start: int
+    numbers: NDArray[np.intp]
 
     @property
     def least(self) -> float:
@@ -155,7 +165,7 @@ class Runner:
             grams = np.array([self.law.gram(one) for one in cells])
             pulls = np.array([self.law.pull(x, one) for one in cells])
             law = self.law
-            legs = Legs(grams, pulls, grams[int(ahead)], law.odds, law.tilt, self.start + rows[some])
+            legs = Legs(grams, pulls, grams[int(ahead)], law.odds, law.tilt, self.numbers[rows[some]])
             logs[some], kept[some] = self.walk(legs, ends[some], chains, levels, keep, key)
             logs[some, :, int(ahead)] += self.law.rest(x, asked)[:, None]
         visible, both = (logs[:, :, leg].T for leg in ((0, 1) if ahead else (1, 0)))
@@ -168,22 +178,26 @@ def annealed(
     visible: Mask,
     hidden: Mask,
     plan: Sampling,
-    start: int,
+    start: Numbers,
     lift: Lift | None = None,
 ) -> Sampled:
     """Scores of rows under the typical law of a predictor, or under one to which `lift` leads from there."""
     walk = kind_of(of).walk(of)
-    run = Runner(Law.of(of), walk, np.where(visible | hidden, x, 0.0), visible, hidden, start)
+    law, numbers = Law.of(of), row_numbers(start, len(x))
+    run = Runner(law, walk, np.where(visible | hidden, x, 0.0), visible, hidden, numbers)
     rows = np.flatnonzero(hidden.any(axis=1))
-    trial, made = _trial(run, rows, plan), np.zeros((4, len(x)))
+    trial, made = _trial(run, rows, plan), np.zeros((6, len(x)))
     for i in np.unique(trial.stage):
         some, more = np.flatnonzero(trial.stage == i), 2 ** int(i)
         keep, draws, modes = plan.draws if lift else 1, Draws(plan.seed), trial.modes[some]
         found, kept = run(rows[some], more * plan.chains, more * LEVELS, keep, draws, modes)
         if lift:
             found = _lifted(found, kept, rows[some], lift)
-        made[:, rows[some]] = _scored(found, trial.back.score[some], trial.back.error[some], run.least)
-    return Sampled(made[0], made[1], None, made[2], made[3])
+        made[:4, rows[some]] = _scored(found, trial.back.score[some], trial.back.error[some], run.least)
+        evidence = found.evidence()
+        made[4:, rows[some]] = evidence.score, np.hypot(evidence.error, evidence.bias)
+    made[4, rows] += law.rest_of(run.x[rows], visible[rows])
+    return Sampled(made[0], made[1], None, *made[2:])
 
 
 @dataclass(frozen=True)

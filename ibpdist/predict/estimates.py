@@ -19,6 +19,13 @@ from scipy.special import logsumexp
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Numbers = int | NDArray[np.intp]
+"""Global numbers of rows: that of the first, or those of all."""
+
+
+def row_numbers(start: Numbers, rows: int) -> NDArray[np.intp]:
+    """(row) global numbers of rows."""
+    return start + np.arange(rows) if isinstance(start, int | np.integer) else start
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class Sampled:
 
     `bias` (row) is what the error has in common with those of other rows, `apart` (row) the share of the
     density that comes from chains that disagree. `shared` is there when rows have more in common.
+    `evidence` (row) is log p(visible), of which the hidden cells have no part, and `evidence_error` its Monte
+    Carlo error; a mixture over several laws has none.
     """
 
     score: Vector
@@ -52,6 +61,8 @@ class Sampled:
     shared: Shared | None = None
     bias: Vector | float = 0.0
     apart: Vector | float = 0.0
+    evidence: Vector | float = 0.0
+    evidence_error: Vector | float = 0.0
 
     @property
     def own(self) -> Vector:

@@ -6,11 +6,11 @@ p(hidden | visible) = sum_z p(z) p(visible, hidden | z) / sum_z p(z) p(visible |
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
-from ibpdist.predict.kinds import kind_of
-from ibpdist.predict.predict import Density, Matrix, Predictor, Vector
+from ibpdist.predict.estimates import Numbers, Sampled, Sampling
+from ibpdist.predict.kinds import Estimate, kind_of
+from ibpdist.predict.predict import Density, Mask, Matrix, Predictor, Vector
 
 _ROWS, _CELLS = 2048, 1 << 22
 """Rows at a time, and numbers in a block of (row, pattern) or (pattern, column)."""
@@ -38,15 +38,45 @@ def without_idle(of: Predictor) -> Predictor:
     return of.select(np.flatnonzero(of.active))
 
 
-def exact(of: Predictor, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[np.bool_]) -> Vector:
+def estimate_of(of: Predictor) -> Estimate:
+    """How rows are scored: in closed form, by enumeration of all patterns, or from chains."""
+    kind = kind_of(of)
+    if (closed := kind.closed(of)) is not None:
+        return closed
+    return enumerated if enumerable(of) else kind.estimate
+
+
+def enumerated(
+    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: Numbers = 0
+) -> tuple[Sampled, Sampled]:
+    """Plug-in and with variance, summed over all patterns of features."""
+    full = _without_error(*evidences(of, x, visible, hidden))
+    if of.certain:
+        return full, full
+    return _without_error(*evidences(of.plug_in(), x, visible, hidden)), full
+
+
+def _without_error(joint: Vector, evidence: Vector) -> Sampled:
+    return Sampled(joint - evidence, np.zeros(len(joint)), evidence=evidence)
+
+
+def exact(of: Predictor, x: Matrix, visible: Mask, hidden: Mask) -> Vector:
     """(row,) log p(hidden cells | visible cells); zero for a row that hides nothing.
 
     `x` (row, column) may hold anything in cells that are neither visible nor hidden.
     """
+    joint, evidence = evidences(of, x, visible, hidden)
+    made: Vector = joint - evidence
+    return made
+
+
+def evidences(of: Predictor, x: Matrix, visible: Mask, hidden: Mask) -> tuple[Vector, Vector]:
+    """(row,) log p(visible and hidden cells), and log p(visible cells)."""
     law = kind_of(of).density(of)
     cuts = [slice(i, i + _ROWS) for i in range(0, len(x), _ROWS)]
     parts = [_rows(of, law, x[cut], visible[cut], hidden[cut]) for cut in cuts]
-    return np.concatenate(parts) if parts else np.empty(0)
+    joint, evidence = np.concatenate(parts, axis=1) if parts else np.empty((2, 0))
+    return joint, evidence
 
 
 def patterns(features: int, start: int, stop: int) -> Matrix:
@@ -55,9 +85,7 @@ def patterns(features: int, start: int, stop: int) -> Matrix:
     return (digits & 1).astype(float)
 
 
-def _rows(
-    of: Predictor, law: Density, x: Matrix, visible: NDArray[np.bool_], hidden: NDArray[np.bool_]
-) -> Vector:
+def _rows(of: Predictor, law: Density, x: Matrix, visible: Mask, hidden: Mask) -> tuple[Vector, Vector]:
     both = visible | hidden
     seen, all_cells = _common(visible), _common(both)
     evidence = joint = np.full(len(x), -np.inf)
@@ -67,11 +95,10 @@ def _rows(
         prior = of.log_prior(z)
         evidence = np.logaddexp(evidence, _sum(prior + law.grid(np.where(visible, x, 0.0), seen, z)))
         joint = np.logaddexp(joint, _sum(prior + law.grid(np.where(both, x, 0.0), all_cells, z)))
-    made: Vector = np.where(hidden.any(1), joint - evidence, 0.0)
-    return made
+    return np.where(hidden.any(1), joint, evidence), evidence
 
 
-def _common(cells: NDArray[np.bool_]) -> Matrix:
+def _common(cells: Mask) -> Matrix:
     """One row of cells when all rows have the same."""
     return (cells[:1] if (cells == cells[:1]).all() else cells).astype(float)
 

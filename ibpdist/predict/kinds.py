@@ -14,11 +14,11 @@ from ibpdist.model.weights._base import RowDensity
 from ibpdist.predict.predict import CERTAIN, Density, Mask, Matrix, NormalDensity, Predictor, UnitDensity
 
 if TYPE_CHECKING:
-    from ibpdist.predict.estimates import Sampled, Sampling
+    from ibpdist.predict.estimates import Numbers, Sampled, Sampling
     from ibpdist.predict.walks import Walk
 
-Estimate = Callable[[Predictor, Matrix, Mask, Mask, "Sampling", int], "tuple[Sampled, Sampled]"]
-"""Scores of rows (predictor, x, visible, hidden, plan, number of the first row), with the mean of the
+Estimate = Callable[[Predictor, Matrix, Mask, Mask, "Sampling", "Numbers"], "tuple[Sampled, Sampled]"]
+"""Scores of rows (predictor, x, visible, hidden, plan, numbers of the rows), with the mean of the
 dictionary and with its variance."""
 
 

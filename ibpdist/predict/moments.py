@@ -1,7 +1,7 @@
 """Posterior moments of y = z w of rows given their visible cells: E y and E y y', whatever is hidden.
 
 What a row says of any of its cells depends on y alone, so these two are all that has to be averaged over
-patterns of features, or over draws of them (scores.md 15):
+patterns of features, or over draws of them (scores.md 16):
 
     E[y | v] = sum_z p(z | v) E[y | z, v],      E[y y' | v] = sum_z p(z | v) E[y y' | z, v].
 

@@ -44,9 +44,10 @@ class Predictor:
     `mean` (feature, column), `basis` (group, feature, rank) and `spectrum` (group, rank) as in
     model/observations/gaussian_params.py, where all groups may share one basis; `noise` and `group` (column),
     `log_odds` and `active` (feature). `unit` (column) is the variance of the columns, `extra` what cells
-    of a row have of it as noise beside their own (rownoise.py). `slab` (feature) is the mean of the weights,
-    zero without one. Rows are taken from the mean of the
-    `intercept` before they are scored.
+    of a row have of it as noise beside their own (rownoise.py). `precision` divides the noise of a row; it is
+    one where rows are even, and otherwise has a gamma law with `freedom` degrees of freedom
+    (row_precision.py). `slab` (feature) is the mean of the weights, zero without one. Rows are taken from the
+    mean of the `intercept` before they are scored.
     """
 
     mean: Matrix
@@ -61,6 +62,8 @@ class Predictor:
     extra: float = 0.0
     intercept: InterceptMoments | None = None
     slab: Vector | None = None
+    precision: float = 1.0
+    freedom: float | None = None
 
     @property
     def features(self) -> int:
@@ -69,10 +72,11 @@ class Predictor:
     @property
     def cell_noise(self) -> Vector:
         """(column) noise of the cells of a row."""
+        own = self.noise / self.precision
         if not self.extra:
-            return self.noise
+            return own
         unit = self._variance_of_columns() if self.unit is None else self.unit
-        return self.noise + self.extra * unit
+        return own + self.extra * unit
 
     @property
     def certain(self) -> bool:
@@ -81,8 +85,7 @@ class Predictor:
 
     def _variance_of_columns(self) -> Vector:
         """(column) as the model has it: E x^2 with weights, Var x without."""
-        chance = expit(self.log_odds)
-        share = self.weights.variance(chance) + chance * (1 - chance) * self.tilt**2
+        _, share = self.activity()
         made: Vector = self.noise + share @ self.mean**2 + self.second_moments() @ self.variances()
         return made
 
@@ -95,6 +98,13 @@ class Predictor:
         """(feature) E y^2 of a row of which nothing is known."""
         made: Vector = expit(self.log_odds) * (self.weights.second + self.tilt**2)
         return made
+
+    def activity(self) -> tuple[Vector, Vector]:
+        """(feature) mean and variance of y of a row of which nothing is known."""
+        chance = expit(self.log_odds)
+        variance = self.weights.variance(chance) + chance * (1 - chance) * self.tilt**2
+        size = np.sqrt(np.maximum(self.second_moments() - variance, 0.0))
+        return np.where(self.tilt < 0, -size, size), variance
 
     def typical_noise(self) -> Vector:
         """(column) noise of a row of which nothing is known, with what the variance of A adds to it."""
@@ -183,7 +193,7 @@ def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
     Without `basis` the covariance of A is the diagonal of `mean_sd`, or nothing. The odds are those
     of `chance`, E pi: `log_odds`, those of the variational update, make rare features too rare, and
     serve only where there is no `chance`, as `prevalence` where there is neither. Without `active`
-    all features are.
+    all features are. Rows are even unless `row_freedom` is a finite number.
     """
     mean = np.asarray(params["mean"], dtype=float)
     features, columns = mean.shape
@@ -207,6 +217,7 @@ def predictor(params: Mapping[str, Any], weights: str = "unit") -> Predictor:
         unit,
         intercept=InterceptMoments.of(params, len(basis), features),
         slab=np.asarray(params["weight_mean"], dtype=float) if "weight_mean" in params else None,
+        freedom=_freedom(params),
     )
 
 
@@ -318,6 +329,11 @@ def _odds(params: Mapping[str, Any], features: int) -> Vector:
         return np.asarray(params["log_odds"], dtype=float)
     given = params.get("chance", params.get("prevalence", np.ones(features)))
     return _logit(np.asarray(given, dtype=float))
+
+
+def _freedom(params: Mapping[str, Any]) -> float | None:
+    found = float(np.asarray(params.get("row_freedom", np.inf)))
+    return found if np.isfinite(found) else None
 
 
 def _logit(probability: Vector) -> Vector:

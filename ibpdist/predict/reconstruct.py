@@ -1,18 +1,19 @@
-"""What a fitted model says of the cells of rows, given those that are visible (scores.md 15).
+"""What a fitted model says of the cells of rows, given those that are visible (scores.md 16).
 
 With y = z w of a row, the signal of a cell is s_d = b_d + y A_d. Its mean and variance given the visible
 cells follow from E y and C = Cov y (moments.py), with q(A) of the fit for the dictionary:
 
     E s_d = b_d + E y phi_d,      Var s_d = E y Sigma_d E y' + tr C (phi_d phi_d' + Sigma_d),
 
-and a cell has the noise besides. p(z | visible) is found by enumeration of the patterns of features, where
+and a cell has the noise besides; that of a row is divided by the posterior mean of its precision, where the
+fit has a law of it. p(z | visible) is found by enumeration of the patterns of features, where
 scores are, and from annealed chains (annealed.py) elsewhere. Draws of a sampler count alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +23,17 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.words import counted
 from ibpdist.model.observations.covariance import shrink
 from ibpdist.predict.annealed import LEVELS, Law, Runner, typical
-from ibpdist.predict.estimates import Sampling
+from ibpdist.predict.estimates import Numbers, Sampling, row_numbers
 from ibpdist.predict.exact import patterns, without_idle
 from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.moments import Moments, conditional, parts
 from ibpdist.predict.predict import CERTAIN, Mask, Matrix, Predictor, Vector
+from ibpdist.predict.row_precision import row_precision
 
 LEAST, MORE = 2.0, 4
 """Rows with fewer effective chains than this get so many times the chains and the levels."""
+STEP = 0.125
+"""Rows whose inferred log precisions differ by less are taken to have the same noise."""
 _PAIRS, _CELLS = 1 << 21, 1 << 22
 """Numbers in a block of (feature, feature, column), and of (row, pattern)."""
 
@@ -61,11 +65,25 @@ class Reconstructor:
             return f"exact over {counted(2 ** len(self._free), 'pattern')} of features"
         return f"{self._plan.chains} annealed chains a row over {counted(self._of.features, 'feature')}"
 
-    def __call__(self, x: Matrix, visible: Mask, start: int) -> Cells:
-        """Cells of rows x (row, column), the first of which has the global number `start`."""
-        offset = 0.0 if self._of.intercept is None else self._of.intercept.mean
+    def __call__(self, x: Matrix, visible: Mask, numbers: Numbers) -> Cells:
+        """Cells of rows x (row, column) with these global numbers, or with those from one on."""
+        of, named = self._of, row_numbers(numbers, len(x))
+        offset = 0.0 if of.intercept is None else of.intercept.mean
         seen = np.where(visible, x - offset, 0.0)
-        found = self._enumerated(seen, visible) if self.enumerates else self._chains(seen, visible, start)
+        if of.freedom is None:
+            return self._at(seen, visible, named, offset)
+        level = np.rint(np.log(row_precision(of, seen, visible)) / STEP)
+        made = Cells(np.empty(x.shape), np.empty(x.shape))
+        for one in np.unique(level):
+            rows = np.flatnonzero(level == one)
+            even = replace(of, freedom=None, precision=float(np.exp(one * STEP)))
+            part = Reconstructor(even, self._plan)._at(seen[rows], visible[rows], named[rows], offset)
+            made.mean[rows], made.variance[rows] = part.mean, part.variance
+        return made
+
+    def _at(self, x: Matrix, visible: Mask, numbers: NDArray[np.intp], offset: Vector | float) -> Cells:
+        """Cells of rows whose noise is known."""
+        found = self._enumerated(x, visible) if self.enumerates else self._chains(x, visible, numbers)
         return _cells(self._of, found, offset)
 
     def _enumerated(self, x: Matrix, visible: Mask) -> Moments:
@@ -87,23 +105,23 @@ class Reconstructor:
         z[:, self._free] = patterns(len(self._free), start, stop)
         return z
 
-    def _chains(self, x: Matrix, visible: Mask, start: int) -> Moments:
+    def _chains(self, x: Matrix, visible: Mask, numbers: NDArray[np.intp]) -> Moments:
         """Over draws of annealed chains, each chain by its weight; rows in which one chain has most of it
         get more of them."""
-        found, effective = self._drawn(np.arange(len(x)), x, visible, start, 1)
+        found, effective = self._drawn(np.arange(len(x)), x, visible, numbers, 1)
         few = np.flatnonzero(effective < min(LEAST, self._plan.chains))
         for some in np.array_split(few, MORE):  # a row of these takes so much more memory
             if some.size:
-                again, _ = self._drawn(some, x, visible, start, MORE)
+                again, _ = self._drawn(some, x, visible, numbers, MORE)
                 found.mean[some], found.second[some] = again.mean, again.second
         return found
 
     def _drawn(
-        self, rows: NDArray[np.intp], x: Matrix, visible: Mask, start: int, more: int
+        self, rows: NDArray[np.intp], x: Matrix, visible: Mask, numbers: NDArray[np.intp], more: int
     ) -> tuple[Moments, Vector]:
         """Moments of some rows, and their effective number of chains (row)."""
         of, plan, chains = typical(self._of), self._plan, more * self._plan.chains
-        run = Runner(Law.of(of), kind_of(of).walk(of), x, visible, np.zeros_like(visible), start)
+        run = Runner(Law.of(of), kind_of(of).walk(of), x, visible, np.zeros_like(visible), numbers)
         none, seed = np.empty((len(rows), 0, of.features), np.uint8), Draws(plan.seed)
         modes = none
         if run.walk.modes:

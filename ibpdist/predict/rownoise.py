@@ -44,4 +44,4 @@ class RowNoise:
 
 EVEN = RowNoise((0.0,), (1.0,))
 UNEVEN = RowNoise((0.0, 0.02, 0.1, 0.3, 1.0), (0.7, 0.075, 0.075, 0.075, 0.075))
-"""Found on two splits of two sets and confirmed on sixteen others; not searched (scores.md 16)."""
+"""Found on two splits of two sets and confirmed on sixteen others; not searched (scores.md 17)."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.predict.annealed import Lift, annealed, typical
-from ibpdist.predict.estimates import Sampled, Sampling, Shared, together
+from ibpdist.predict.estimates import Numbers, Sampled, Sampling, Shared, together
 from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.predict import Mask, Matrix, Predictor, Vector
 
@@ -23,9 +23,9 @@ __all__ = ["Sampled", "Sampling", "Shared", "sampled", "together"]
 
 
 def sampled(
-    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: int = 0
+    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: Numbers = 0
 ) -> tuple[Sampled, Sampled]:
-    """Plug-in and with the variance of the dictionary; `start` is the global number of the first row."""
+    """Plug-in and with the variance of the dictionary; `start` numbers the rows."""
     plug = annealed(of.plug_in(), x, visible, hidden, plan, start)
     if of.certain:
         return plug, plug

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ibpdist.predict.annealed import Law, annealed, patterns, typical
+from ibpdist.predict.estimates import Numbers
 from ibpdist.predict.predict import Mask, Matrix, Predictor, Vector
 from ibpdist.predict.sampled import Sampled, Sampling
 
@@ -17,28 +18,28 @@ __all__ = ["Law", "closed", "sequential"]
 
 
 def closed(
-    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: int = 0
+    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: Numbers = 0
 ) -> tuple[Sampled, Sampled]:
     """Rows that have every feature, x ~ N(mu A, A'A + diag(psi)), plug-in and with the variance of A."""
     plug, full = (_closed(Law.of(one), x, visible, hidden) for one in (of.plug_in(), of))
-    zero = np.zeros(len(x))
-    return Sampled(plug, zero), Sampled(full, zero)
+    return plug, full
 
 
 def sequential(
-    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: int = 0
+    of: Predictor, x: Matrix, visible: Mask, hidden: Mask, plan: Sampling, start: Numbers = 0
 ) -> tuple[Sampled, Sampled]:
-    """From chains, plug-in and with the variance of the dictionary; `start` numbers the first row."""
+    """From chains, plug-in and with the variance of the dictionary; `start` numbers the rows."""
     plug, full = (annealed(one, x, visible, hidden, plan, start) for one in (of.plug_in(), typical(of)))
     return plug, full
 
 
-def _closed(law: Law, x: Matrix, visible: Mask, hidden: Mask) -> Vector:
-    made = np.empty(len(x))
+def _closed(law: Law, x: Matrix, visible: Mask, hidden: Mask) -> Sampled:
+    score, evidence = np.empty((2, len(x)))
     for rows, seen, asked in patterns(visible, hidden):
         both, shown = (_evidence(law, x[rows], cells) for cells in (seen | asked, seen))
-        made[rows] = both - shown + law.rest(x[rows], asked)
-    return made
+        score[rows] = both - shown + law.rest(x[rows], asked)
+        evidence[rows] = shown + law.rest(x[rows], seen)
+    return Sampled(score, np.zeros(len(x)), evidence=evidence)
 
 
 def _evidence(law: Law, x: Matrix, seen: Mask) -> Vector:

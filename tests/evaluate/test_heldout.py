@@ -16,7 +16,6 @@ from ibpdist.evaluate.fitted import predictor_of
 from ibpdist.evaluate.heldout import (
     Protocol,
     columns_visible,
-    enumerated,
     evaluate,
     evaluate_truth,
     score,
@@ -24,7 +23,7 @@ from ibpdist.evaluate.heldout import (
     summary,
 )
 from ibpdist.evaluate.synthetic import synthesise, synthetic
-from ibpdist.predict.exact import enumerable, exact
+from ibpdist.predict.exact import enumerable, enumerated, exact
 from ibpdist.predict.predict import predictor
 from ibpdist.predict.rownoise import UNEVEN
 from ibpdist.predict.sampled import Sampling, sampled

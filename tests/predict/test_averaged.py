@@ -8,6 +8,7 @@ import xarray as xr
 
 from ibpdist.evaluate import heldout
 from ibpdist.predict import averaged as module
+from ibpdist.predict import exact
 from ibpdist.predict.averaged import BATCHES, LEAST, MOST, Averaged, averaged, predictors
 from ibpdist.predict.predict import predictor
 from ibpdist.predict.sampled import Sampled, Sampling, sampled, together
@@ -115,10 +116,10 @@ def test_dictionaries_that_are_large_are_fewer(monkeypatch):
 def test_a_draw_is_enumerated_once(monkeypatch):
     """It has no variance, so taking the features as certain is the same number."""
     of, calls = predictors(tree(3), "unit", 1)[0], []
-    right = heldout.exact
-    monkeypatch.setattr(heldout, "exact", lambda *given: calls.append(1) or right(*given))
+    right = exact.evidences
+    monkeypatch.setattr(exact, "evidences", lambda *given: calls.append(1) or right(*given))
     x, visible = RNG.normal(size=(5, 6)), np.tile(np.arange(6) < 3, (5, 1))
-    plug, full = heldout.enumerated(of, x, visible, ~visible, Sampling(), 0)
+    plug, full = exact.enumerated(of, x, visible, ~visible, Sampling(), 0)
     assert len(calls) == 1
     np.testing.assert_array_equal(plug.score, full.score)
     many = sampled(of, x, visible, ~visible, Sampling(2, 5))
@@ -128,7 +129,7 @@ def test_a_draw_is_enumerated_once(monkeypatch):
 def test_a_fit_with_variance_is_enumerated_twice():
     params = {"mean": RNG.normal(size=(2, 6)), "mean_sd": np.full((2, 6), 0.5), "noise": 0.5}
     x, visible = RNG.normal(size=(5, 6)), np.tile(np.arange(6) < 3, (5, 1))
-    plug, full = heldout.enumerated(
+    plug, full = exact.enumerated(
         predictor(params | {"chance": np.full(2, 0.3)}), x, visible, ~visible, Sampling(), 0
     )
     assert not np.allclose(plug.score, full.score)

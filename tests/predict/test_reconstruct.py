@@ -43,7 +43,7 @@ def weights_of(of, x, cells, z):
     """Mean and covariance of y of one row given z, by solving the joint normal of weights and cells."""
     if not of.weights.has_weights:
         return np.array(z, float), np.zeros((len(z), len(z)))
-    sigma, extra = covariances(of), of.intercept_variance()
+    sigma, extra = covariances(of), of.variance(np.zeros((1, of.features)))[0]
     psi = np.array([of.noise[d] + np.array(z) @ np.diag(sigma[d]) for d in range(len(x))]) + extra
     loaded = np.array(z, float)[:, None] * of.mean
     seen = np.flatnonzero(cells)
@@ -56,7 +56,7 @@ def weights_of(of, x, cells, z):
 
 def log_evidence(of, x, cells, z):
     """As in the plain densities, with what is uncertain of the intercept added to the noise."""
-    extra = of.intercept_variance()
+    extra = of.variance(np.zeros((1, of.features)))[0]
     if not np.any(extra):
         return log_given(of, x, cells, z)
     z, sigma = np.array(z, float), covariances(of)

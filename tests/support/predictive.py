@@ -49,15 +49,15 @@ def covariances(of):
 
 
 def log_given(of, x, cells, z):
-    """log p(x in cells | z) of one row."""
+    """log p(x in cells | z) of one row at its precision."""
     z, sigma = np.array(z, dtype=float), covariances(of)
     if not of.weights.has_weights:
         total = 0.0
         for d in np.flatnonzero(cells):
-            variance = of.noise[d] + z @ sigma[d] @ z
+            variance = of.noise[d] / of.precision + z @ sigma[d] @ z
             total += -0.5 * math.log(2 * math.pi * variance) - (x[d] - z @ of.mean[:, d]) ** 2 / variance / 2
         return total
-    psi = np.array([of.noise[d] + z @ np.diag(sigma[d]) for d in range(len(x))])
+    psi = np.array([of.noise[d] / of.precision + z @ np.diag(sigma[d]) for d in range(len(x))])
     loaded = z[:, None] * of.mean
     whole = (np.diag(psi) + loaded.T @ loaded)[np.ix_(cells, cells)]
     value = x[cells]
