@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
-from ibpdist.base.structs import NOTHING
 from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions
 
 if TYPE_CHECKING:
@@ -55,6 +54,14 @@ class System:
     def in_turn(self) -> bool:
         """Whether it takes the rows one after the other, so that one process holds them all."""
         return self.method in IN_TURN
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Settings of its parts that it does not have: samplers draw none of these, and features that are
+        present or absent have one noise for all rows."""
+        if self.sampler:
+            return ("intercept", "mu", "row_noise")
+        return () if self.weights_type.has_weights else ("row_noise",)
 
     @property
     def defaults(self) -> Mapping[str, object]:
@@ -133,12 +140,7 @@ def build(
     prior = _make(row.prior_type, wanted)
     weights = _make(row.weights_type, wanted)
     observation = _make(row.observation_type, wanted)
-    if row.sampler and observation.intercept:
-        raise UsageError(f"intercept: {system} has none, as samplers do not draw one; center the columns")
-    if row.sampler and weights.slab(1) is not NOTHING:
-        raise UsageError(f"mu: {system} has none, as samplers do not draw it; use a variational system")
-    if observation.row_noise == "learn":
-        _refuse_row_noise(row, weights)
+    _refuse_foreign(row, {**row.defaults, **(settings or {})})
     model, method = Model(prior, weights, observation, row.rules), METHODS[row.method]
     unknown = [name for name in wanted if name not in method.settings]
     if unknown:
@@ -146,11 +148,16 @@ def build(
     return method.make(model, MethodOptions(features, inner, burn, wanted))
 
 
-def _refuse_row_noise(row: System, weights: Weights) -> None:
-    if row.sampler:
-        raise UsageError(f"row_noise: {row.name} has none, as samplers do not draw it")
-    if not weights.has_weights:
-        raise UsageError(f"row_noise: {row.name} has none: its features are present or absent; use fa-...")
+OFF = {"intercept": False, "mu": 0, "row_noise": "none"}
+"""Settings that some systems lack, as they are there."""
+
+
+def _refuse_foreign(row: System, wanted: Mapping[str, object]) -> None:
+    """Refuse what the parts of a system have and the system has not."""
+    for name in row.lacks:
+        if name in wanted and wanted[name] != OFF[name]:
+            close = "a variational system" if row.sampler else "a system with weights, such as fa-vi-infinite"
+            raise UsageError(f"{name}: {row.name} has none; use {close}")
 
 
 def entries(system: str, settings: Mapping[str, object]) -> int:
@@ -218,7 +225,8 @@ def settings_of(system: str) -> list[str]:
     """Names of what can be set, in the order of the axes."""
     row = find(system)
     axes: tuple[Any, ...] = (row.prior_type, row.weights_type, row.observation_type)
-    return [f.name for axis in axes for f in fields(axis)] + list(METHODS[row.method].settings)
+    names = [f.name for axis in axes for f in fields(axis)] + list(METHODS[row.method].settings)
+    return [name for name in names if name not in row.lacks]
 
 
 def _make(axis: type[Any], wanted: dict[str, object]) -> Any:

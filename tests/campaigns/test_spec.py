@@ -127,7 +127,10 @@ def test_a_dumped_grid_is_parsed() -> None:
         ("holdout: [0.1, 'rows:share=2']", "holdout: held-out share is 2.0: expected more than 0 and less"),
         ("holdout: 'cells:share=x'", "holdout: share is 'x', which is not a float, got 'cells:share=x'"),
         ("holdout: 'rows:seed=-1'", "holdout: expected a seed of 0 or greater, got 'rows:seed=-1'"),
-        ("start: empty", "start: lg-vi-infinite: expected auto, random, rows, svd, spectral, principal, got"),
+        (
+            "start: empty",
+            "start: lg-vi-infinite: expected auto, random, rows, svd, spectral, principal, best, got",
+        ),
     ],
 )
 def test_a_fault_is_named_with_its_line(line: str, sentence: str, tmp_path: Path) -> None:

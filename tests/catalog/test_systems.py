@@ -100,17 +100,10 @@ def test_settings_by_system():
         "intercept",
         *search,
     ]
-    assert settings_of("fa-vi-dense") == ["noise", "scale", "family", "missing", "intercept", *search]
-    assert settings_of("fa-vi-infinite") == [
-        "mass",
-        "bound",
-        "noise",
-        "scale",
-        "family",
-        "missing",
-        "intercept",
-        *search,
-    ]
+    gaussian = ["noise", "scale", "family", "missing", "intercept", "row_noise"]
+    assert settings_of("fa-vi-dense") == ["mu", *gaussian, *search]
+    assert settings_of("fa-vi-infinite") == ["mass", "bound", "mu", *gaussian, *search]
+    assert not {"intercept", "mu", "row_noise"} & set(settings_of("fa-gibbs-finite"))
 
 
 @pytest.mark.parametrize(

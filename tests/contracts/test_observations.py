@@ -11,6 +11,7 @@ from ibpdist.base.rules import MEAN, Rule
 from ibpdist.base.structs import arrays_of, combine
 from ibpdist.catalog import systems as catalog
 from ibpdist.model.priors.always import Always
+from ibpdist.model.weights._base import EntryPrior
 from tests.support.model_cases import Case, algorithm, chunked, grid, problem, random_params, random_state
 
 OBSERVATIONS = catalog._observations()
@@ -42,7 +43,7 @@ def prepared(name, case):
     chunks, alg = chunked(x, observed, SIZES), algorithm_of(name, case)
     params = random_params(case, alg, chunks, 7)
     states = [random_state(case, params, chunk, 7) for chunk in chunks]
-    odds = alg.model.prior.log_odds(params.prior)
+    odds = EntryPrior.untilted(alg.model.prior.log_odds(params.prior))
     made = [
         alg.model.observation.sweep(c, params.observation, odds, alg.model.weights, MEAN, s, Draws(1), 1)
         for c, s in zip(chunks, states, strict=True)

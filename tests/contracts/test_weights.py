@@ -32,12 +32,14 @@ def swept(weights, rule, strength=1.0, seed=1, dtype=np.float64):
         (root @ root.transpose(0, 2, 1)).astype(dtype),
         np.array([0, ROWS]),
         rng.normal(size=FEATURES).astype(dtype),
+        np.zeros(FEATURES, dtype),
+        None,
         (z, w),
         weights.respond(),
         RULES[rule],
         noise,
         1,
-        fresh,
+        (*fresh, z[:0]),
     )
     return *fresh, sums[:, 0]
 

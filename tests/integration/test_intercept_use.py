@@ -51,7 +51,7 @@ def test_a_constant_moves_the_intercept_alone(system, share):
     rows = [ibp.transform(r, found) for r, found in ((plain, more), (moved, more + ADDED))]
     np.testing.assert_allclose(rows[1]["z"], rows[0]["z"], atol=1e-5)
     assert (
-        np.abs(rows[0]["z"] - ibp.transform(plain, more + ADDED)["z"]).max() > 0.1 or system == "fa-vi-dense"
+        np.abs(rows[0]["z"] - ibp.transform(plain, more + ADDED)["z"]).max() > 0.05 or system == "fa-vi-dense"
     )
 
 
@@ -80,9 +80,9 @@ def test_a_fit_begins_where_another_has_ended(system):
     first = fitted(x, system, steps=200)
     again = fitted(x, system, steps=3, start=first)
     assert again.attrs["objective"] >= first.attrs["objective"] - 1e-6 * abs(first.attrs["objective"])
-    none = ibp.fit(x, system=system, K=3, seed=4, steps=5, start=first)
+    none = ibp.fit(x, system=system, K=3, seed=4, steps=5, start=first, intercept=False)
     assert "intercept" not in none["params"]
-    plain = ibp.fit(x, system=system, K=3, seed=4, steps=60)
+    plain = ibp.fit(x, system=system, K=3, seed=4, steps=60, intercept=False)
     later = ibp.fit(x, system=system, K=3, seed=4, steps=60, start=plain, intercept=True)
     assert np.isfinite(later["params"]["intercept"]).all()
 

@@ -221,7 +221,7 @@ def test_doubts_are_told_in_words(pages: Any) -> None:
     assert "2 of 2 available features are used, so there may be more" in doubts
     assert "converged" in " ".join(said(pages["images"], "good"))
     assert "One start was made" in " ".join(said(pages["images"], "open"))
-    assert "The 2 starts have come to the same objective." in " ".join(said(pages["labelled"], "fact"))
+    assert "The best of 2 starts is shown" in " ".join(said(pages["labelled"], "open"))
     assert "One chain cannot show" in " ".join(said(pages["sampled"], "doubt"))
     assert not any("not converged" in text for text in said(pages["sampled"], "doubt"))
 

@@ -85,7 +85,7 @@ class FromTruth(Coordinate):
             cross=z @ x,
         )
         on, entropy = z.sum(axis=1), -(z * np.log(z) + (1 - z) * np.log1p(-z)).sum(axis=1)
-        of_rows = {"on": on, "second": on, "entropy": entropy, "cost": np.zeros(len(z))}
+        of_rows = {"on": on, "first": on, "second": on, "entropy": entropy, "cost": np.zeros(len(z))}
         return ModelSums(RowSums(**{f.name: of_rows[f.name] for f in fields(RowSums)}), observed)
 
 

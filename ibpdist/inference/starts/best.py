@@ -109,6 +109,8 @@ def _turned(axes: Axes, sample: RowsAnswer, survey: Survey, draws: Draws) -> Ite
     rows look like components. Each is sometimes far better.
     """
     facts = axes.known, float(axes.variances.sum()), int(survey.rows), len(axes.variances)
+    if axes.values[0] <= 0:
+        return
     every, quiet = np.ones(len(sample.x), np.bool_), axes.quiet(sample.x, sample.observed)
     for count, tries, rows in ((above_median(*facts), 1, every), (above_edge(*facts), TRIES, quiet)):
         count = min(max(count, 2), len(axes.values))

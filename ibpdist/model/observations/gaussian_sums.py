@@ -40,7 +40,8 @@ class GaussianSums:
         found = self.raw_squares(params)
         if isinstance(params.intercept, Nothing):
             return found
-        return found - self.totals(params.intercept.total) ** 2 / at_least_one(self.counted(params))
+        about = found - self.totals(params.intercept.total) ** 2 / at_least_one(self.counted(params))
+        return np.maximum(about, 0.0)
 
     def cells(self, params: GaussianParams) -> Float:
         """(column) number of cells that the noise is learned from: an intercept takes one."""

@@ -9,6 +9,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import combine
 from ibpdist.catalog import systems as catalog
 from ibpdist.inference.starts import principal
+from ibpdist.inference.starts.best import Best
 from ibpdist.inference.starts.principal import Principal
 from ibpdist.inference.starts.start_questions import initial
 from tests.support.model_cases import Case, algorithm, chunked, fit, survey
@@ -94,12 +95,13 @@ def test_missing_cells():
 
 
 def test_fits_with_weights_begin_so():
-    for system in ("fa-vi-infinite", "fa-vi-finite", "fa-vi-dense"):
+    starts = {"fa-vi-infinite": Best, "fa-vi-finite": Best, "fa-vi-dense": Principal}
+    for system, start in starts.items():
         fitted = catalog.build(system, 4).row_inference()
-        assert isinstance(fitted.begin, Principal), system
+        assert isinstance(fitted.begin, start), system
         assert fitted.model.observation.noise == "column"
         assert fitted.model.observation.scale == "feature"
-    assert not isinstance(catalog.build("fa-gibbs-finite", 4).row_inference().begin, Principal)
+    assert not isinstance(catalog.build("fa-gibbs-finite", 4).row_inference().begin, Principal | Best)
 
 
 def test_further_than_from_a_random_start():

@@ -33,6 +33,7 @@ def made(seed=0, columns=COLUMNS, group=GROUP):
         unit=np.asarray(1.0),
         spread=np.ones(columns),
         stretch=np.ones(FEATURES),
+        common=np.zeros(columns),
     )
     sums = GaussianSums(
         rows=np.asarray(6.0),

@@ -9,13 +9,13 @@ from scipy.stats import invgamma, kstest
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import combine, replace
+from ibpdist.base.structs import Nothing, combine, replace
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary, gaussian_params, patterns
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_params import ScatteredParams
 from ibpdist.model.observations.joint import Joint
-from ibpdist.model.observations.noise_and_scale import FLOOR, LOWEST, RELEVANT, WEAK
+from ibpdist.model.observations.noise_and_scale import DISCRETE, FLOOR, LOWEST, RELEVANT, WEAK
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.observations.spread import NARROW, column_variances, typical_variance
 from ibpdist.model.observations.variances import PSEUDO
@@ -199,9 +199,27 @@ def test_a_perfect_fit_keeps_some_noise():
     assert np.isfinite(traces[-1]["objective"])
 
 
+def test_columns_of_few_values_keep_more_noise():
+    x = np.outer((np.arange(2000) % 4 > 0) * 1.0, [1.0, -2.0, 30.0])
+    params, *_ = fit(algorithm(Case(noise="column"), 3), chunked(x), 60)
+    np.testing.assert_allclose(params.observation.common, 0.75, atol=0.01)
+    least = DISCRETE * params.observation.common * params.observation.spread
+    np.testing.assert_allclose(params.observation.noise, least, rtol=1e-12)
+
+
+def test_row_noise_is_off_where_columns_have_mostly_one_value():
+    rng = np.random.default_rng(3)
+    alg = algorithm(Case(weights="normal"), 2, row_noise="learn")
+    for share, even in ((0.6, False), (0.8, True)):
+        x = np.where(rng.random((400, 5)) < share, 0.0, rng.normal(size=(400, 5)))
+        params = alg.init(alg.summarise(chunked(x)[0]), Draws(0))
+        assert isinstance(params.observation.row_noise, Nothing) == even
+        assert np.isinf(float(alg.describe(params)["row_freedom"][1])) == even
+
+
 def test_noise_of_a_column_has_a_least_value():
-    """With enough rows the prior alone would let it fall below."""
-    x = np.outer(np.arange(2000) % 2, [1.0, -2.0, 30.0])
+    """With enough rows the prior alone would let it fall below. No value is frequent."""
+    x = np.outer(np.arange(2000) % 2 + 1e-7 * np.arange(2000), [1.0, -2.0, 30.0])
     params, _, _, traces = fit(algorithm(Case(noise="column"), 3), chunked(x), 60)
     spread = params.observation.spread
     np.testing.assert_allclose(spread, x.var(axis=0))

@@ -56,7 +56,10 @@ def by_groups(params, alg, chunks):
     """The same q(A), as the other route holds it."""
     seen, blank = params.observation, alg.init(survey(alg, chunks), Draws(1)).observation
     first = blank.spectra_at()
-    same = {name: getattr(seen, name) for name in ("mean", "entropy", "noise", "scale", "unit", "spread")}
+    same = {
+        name: getattr(seen, name)
+        for name in ("mean", "entropy", "noise", "scale", "unit", "spread", "common")
+    }
     made = GaussianParams(
         basis=np.repeat(seen.basis, len(first), axis=0),
         spectrum=seen.spectrum[first],

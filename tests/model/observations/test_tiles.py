@@ -7,7 +7,7 @@ import pytest
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of
-from ibpdist.model.observations import scattered, tiles
+from ibpdist.model.observations import imputed, tiles
 from ibpdist.model.observations.tiles import run_grams, tile_rows
 from tests.support.model_cases import WEIGHTS, Case, algorithm, chunked, problem, random_params, random_state
 
@@ -32,7 +32,7 @@ def test_tile_size_does_not_matter(weights, missing, rule, monkeypatch):
     state = random_state(case, params, chunk, 3)
     found = []
     for size in (4096, 64, 7):
-        for module in (tiles, scattered):
+        for module in (tiles, imputed):
             monkeypatch.setattr(module, "tile_rows", lambda columns, itemsize, size=size: size)
         after, sums = alg.local(chunk, state, params, Draws(1))
         found.append({**arrays_of(after), **arrays_of(sums)})

@@ -198,7 +198,7 @@ def test_bad_settings(value):
 
 @pytest.mark.parametrize("system", ["fa-gibbs-finite", "fa-gibbs-infinite"])
 def test_samplers_have_no_mean(system):
-    with pytest.raises(UsageError, match=f"mu: {system} has none, as samplers do not draw it"):
+    with pytest.raises(UsageError, match=f"mu: {system} has none; use a variational system"):
         build(system, 3, settings={"mu": "learn"})
 
 
