@@ -137,7 +137,7 @@ def test_chunks_and_workers_do_not_matter(tmp_path):
 
 
 def test_refused_in_a_sentence():
-    with pytest.raises(UsageError, match="intercept: fa-gibbs-infinite has none, as samplers"):
+    with pytest.raises(UsageError, match="intercept: fa-gibbs-infinite has none; use a variational system"):
         ibp.fit(data(), system="fa-gibbs-infinite", K=3, intercept=True)
     with pytest.raises(UsageError, match="intercept: 1: expected true or false"):
         ibp.fit(data(), system="fa-vi-infinite", K=3, intercept=1)

@@ -30,7 +30,7 @@ def fit(data, system, K=6, **options):
 def fitted():
     """Each system of FITS, fitted to data of its kind."""
     data = {kind: planted(weights=kind == "fa") for kind in ("lg", "fa")}
-    plain = {"lg": {}, "fa": {"intercept": False, "mu": 0, "row_noise": "none"}}
+    plain = {"lg": {}, "fa": {"intercept": False, "mu": 0, "row_noise": "none", "start": "principal"}}
     return data, {system: fit(data[system[:2]], system, **plain[system[:2]]) for system in FITS}
 
 
