@@ -40,7 +40,7 @@ class JointPass(Pass):
         sums, spread = np.zeros((4, len(tile.gamma), features)), np.empty(rows)
         even = part.precision is None
         square = np.empty((features, rows))
-        times = np.ones(rows) if even else np.asarray(part.precision, np.float64)
+        times = np.ones(rows) if even else np.array(part.precision, np.float64)
         part.z1[:] = 1
         for i, (a, b) in enumerate(pairwise(tile.starts)):
             e, turn = _eigen(tile.gamma[i])

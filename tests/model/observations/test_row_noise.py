@@ -143,6 +143,19 @@ def test_precisions_of_rows_that_have_every_feature():
         assert found[n] == pytest.approx((freedom + x.shape[1]) / (freedom + total), rel=1e-7)
 
 
+def test_second_moments_of_rows_that_have_every_feature():
+    """Weights are correlated as they were found, at the precision before, and count by that after."""
+    alg, chunks, states, params, _, _, _ = prepared(CASES[1], False, dense=True)
+    after, sums = sweep(alg, chunks, states, params, Draws(1, 9))
+    _, _, y, times = rows_of(alg, chunks, after)
+    before = np.concatenate([s.precision.mean for s in states])
+    gram = gaussian_params.precision_gram(params.observation)[0]
+    spread = [t * np.linalg.inv(np.eye(3) + b * gram) for t, b in zip(times, before, strict=True)]
+    expected = (y * times[:, None]).T @ y + np.sum(spread, axis=0)
+    assert np.abs(times - before).max() > 1e-3
+    np.testing.assert_allclose(sums.observation.gram[0], expected, rtol=1e-10)
+
+
 @INTERCEPT
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_sums_count_rows_by_their_precision(case, intercept):
@@ -202,6 +215,18 @@ def test_the_objective_never_falls(case, intercept):
 
 def test_the_objective_of_dense_factors_never_falls():
     alg, chunks, states, _, params, _, info = prepared(CASES[1], True, dense=True)
+    assert falls(alg, chunks, states, params, info) > -1e-8
+
+
+def test_the_objective_of_many_dense_factors_never_falls():
+    """About as many factors as rows: precisions change much from step to step."""
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=(30, 40)) / np.sqrt(rng.gamma(1.0, 1.0, 30))[:, None]
+    x = rng.normal(size=(30, 6)) @ rng.normal(size=(6, 40)) + noise
+    alg, chunks = build("fa-vi-dense", 28, settings={"moves": False}), chunked(x)
+    params, states, draws = begin(alg, chunks)
+    states, sums = sweep(alg, chunks, states, params, draws.at(1))
+    params, info = alg.update(params, sums, draws.at(1))
     assert falls(alg, chunks, states, params, info) > -1e-8
 
 
