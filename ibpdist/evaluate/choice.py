@@ -154,7 +154,16 @@ def _error(nats: NDArray[np.float64], cells: NDArray[np.int_]) -> float:
 
 def _lines(candidates: Sequence[Candidate]) -> Iterator[str]:
     """The candidates as lines of a table, words to the left and numbers to the right."""
-    head = ("system", "K", "row noise", "active", "score", "Monte Carlo", "rows", "behind the best")
+    head = (
+        "system",
+        "K",
+        "row noise",
+        "active",
+        "score",
+        "Monte Carlo error",
+        "standard error",
+        "behind the best",
+    )
     table = [head, *(_cells(one) for one in candidates)]
     widths = [max(len(row[at]) for row in table) for at in range(len(head))]
     for row in table:

@@ -139,17 +139,20 @@ def _scored(
             progress=progress,
             **settings,
         )
-        if not _differ(result):
-            skipped = [one for one in trials if _same_fit(one, trial) and one.settings and one is not trial]
-            trials = [one for one in trials if one not in skipped]
+        needed = trials if _differ(result) else _others(trials, at)
+        if len(needed) < len(trials):
+            trials = needed
             tell(_planned(trials, options), at)
-        yield _row_scores(result, rows, trial, settings, held.seed, progress)
+        scores = _row_scores(result, rows, trial, settings, held.seed, progress)
+        del result  # features of all rows, beside which the next fit would be made
+        yield scores
         at += 1
 
 
-def _same_fit(one: Trial, other: Trial) -> bool:
-    """Whether two trials differ in nothing but row noise."""
-    return (one.system, one.K) == (other.system, other.K)
+def _others(trials: list[Trial], at: int) -> list[Trial]:
+    """All but those to come that have another row noise and nothing else than the one at `at`."""
+    alike = (trials[at].system, trials[at].K)
+    return trials[: at + 1] + [one for one in trials[at + 1 :] if (one.system, one.K) != alike]
 
 
 def _differ(result: Any) -> bool:
