@@ -63,15 +63,16 @@ def choose(
         click.echo(f"{choice.system} {choice.K}")
         return
     click.echo(choice)
-    for line in _commands(store, choice):
+    for line in fit_commands(store, choice):
         click.echo(line)
 
 
-def _commands(store: Path, choice: Choice) -> list[str]:
+def fit_commands(store: Path, choice: Choice) -> list[str]:
     """The commands that fit the best K, and the smallest one if it is another."""
     counts = dict.fromkeys((choice.K, choice.K_smallest))
     purposes = ("fit it to all rows", "with fewer features")
-    return [f"{purpose}: {_fit(store, choice, count)}" for purpose, count in zip(purposes, counts)]  # noqa: B905
+    pairs = zip(purposes, counts, strict=False)
+    return [f"{purpose}: {_fit(store, choice, count)}" for purpose, count in pairs]
 
 
 def _fit(store: Path, choice: Choice, count: int) -> str:

@@ -9,6 +9,9 @@ import pytest
 from click.testing import Result
 
 import ibpdist as ibp
+from ibpdist.catalog.spec import FitSpec
+from ibpdist.cli.choose import fit_commands
+from ibpdist.evaluate.choice import Choice
 from tests.support.command import invoke
 
 SMALL = ["-K", "5", "--serial", "--steps", "40"]
@@ -46,28 +49,20 @@ def test_it_says_what_the_library_says(store: Path) -> None:
 
 def test_two_numbers_have_two_commands_that_can_be_run(store: Path, tmp_path: Path) -> None:
     """The one that predicts best, and the smallest that predicts about as well, with the settings."""
-    said = choose(store, *DENSE, "-K", "4,2,3", "--set", "intercept=false", "--seed", 3)
-    options = {"intercept": False, "seed": 3, "serial": True, "steps": 40}
-    choice = ibp.choose(store, K=[2, 3, 4], systems=["fa-vi-dense"], **options)
-    commands = [line.partition(": ibpdist ")[2] for line in said.stdout.splitlines()[-2:]]
-    assert (choice.K, choice.K_smallest) == (4, 3)
-    for line, count in zip(commands, (4, 3), strict=True):
-        words = shlex.split(line)
-        assert words[: words.index("--set")] == [
-            "fit",
-            str(store),
-            "RUN",
-            "--system",
-            "fa-vi-dense",
-            "-K",
-            str(count),
-        ]
-        assert "intercept=false" in words
+    settings = {"intercept": False, "row_noise": "none"}
+    choice = Choice("fa-vi-dense", 4, 3, settings, candidates=())
+    for line, count in zip(fit_commands(store, choice), (4, 3), strict=True):
+        _, _, command = line.partition(": ibpdist ")
         fit = tmp_path / f"run{count}"
-        assert invoke(
-            *(str(fit) if word == "RUN" else word for word in words), "--steps", 3, "-q"
-        ).exit_code in (0, 7)
-        assert ibp.open_result(fit).attrs["truncation"] == count
+        words = [str(fit) if word == "RUN" else word for word in shlex.split(command)]
+        assert invoke(*words, "--steps", 3, "-q").exit_code in (0, 7), line
+        spec = FitSpec.read(fit / "spec.yaml")
+        assert (spec.system, spec.truncation, spec.set) == ("fa-vi-dense", count, settings)
+
+
+def test_one_number_has_one_command(store: Path) -> None:
+    (line,) = fit_commands(store, Choice("fa-vi-dense", 4, 4, {}, candidates=()))
+    assert line == f"fit it to all rows: ibpdist fit {store} RUN --system fa-vi-dense -K 4"
 
 
 def test_it_says_what_share_is_done(store: Path) -> None:
