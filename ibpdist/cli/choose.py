@@ -48,11 +48,12 @@ def choose(
     systems: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Choose what to fit: the number of features K, sparse or dense factors, and row noise.
+    """Choose the system to fit and its K.
 
-    Each system is fitted to STORE with each K without some of its rows, and predicts half of the columns of
-    these rows from the other half. The scores are printed with what predicts best and with the smallest K
-    that predicts about as well. With --quiet only the best system and its K are printed.
+    Systems (sparse and dense factors, with and without row noise) are fitted to STORE with each number of
+    features K, but without some of the rows, and predict half of the columns of these rows from the other
+    half. The scores are printed, with what predicts best and the smallest K that predicts about as well.
+    With --quiet only the best system and its K are printed.
     """
     from ibpdist.evaluate.choose import SYSTEMS
     from ibpdist.evaluate.choose import choose as choose_
