@@ -15,6 +15,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from flows.artifacts import key
 from flows.steps import is_served
 from ibpdist.base import progress as lines
+from ibpdist.base.fit_series import Snapshot
 
 log = logging.getLogger("ibpdist")
 EVERY, LAST = 60.0, 5.0
@@ -82,7 +83,7 @@ def stepping(run: str, limit: int) -> Iterator[lines.Step]:
         return
     with minutely(key(run, "progress")) as reports:
 
-        def tell(now: lines.Snapshot) -> None:
+        def tell(now: Snapshot) -> None:
             note = f"step {now.step} of at most {limit}, {level(now.trace['objective'], now.trace['active'])}"
             reports.tell(100.0 * now.step / limit, note)
 

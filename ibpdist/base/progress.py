@@ -14,17 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from ibpdist.base.fit_series import FitSeries, Series, Snapshot
 from ibpdist.base.streams import informing
 from ibpdist.base.timeleft import Course, Stopping, TimeLeft
-
-
-class Snapshot(Protocol):
-    """What is shown of a step."""
-
-    @property
-    def step(self) -> int: ...
-    @property
-    def trace(self) -> Mapping[str, float]: ...
+from ibpdist.base.timetable import PlannedFit
 
 
 @dataclass(frozen=True)
@@ -91,6 +84,19 @@ def after(progress: object) -> Stage:
     return progress.after if isinstance(progress, Stages) else _nobody
 
 
+@runtime_checkable
+class Planned(Protocol):
+    """A `Step` that is also told which fits are made one after the other, before each of them and whenever
+    their number changes: the first `ended` have ended, and the next one runs."""
+
+    def plan(self, fits: Sequence[PlannedFit], ended: int) -> None: ...
+
+
+def planned(progress: object) -> Callable[[Sequence[PlannedFit], int], None]:
+    """Who is told of all fits that are made one after the other."""
+    return progress.plan if isinstance(progress, Planned) else lambda fits, ended: None
+
+
 def _nobody(what: str, done: int = 0, whole: int | None = None) -> None:
     """Nobody wants to know."""
 
@@ -133,7 +139,7 @@ def stepping(
     `stopping` and the number of `fits` the time left is estimated.
     """
     course = None if stopping is None else Course(stopping, time.monotonic, fits)
-    fit = _Fits(title, names, course)
+    fit = FitSeries(title, names, course)
     if quiet:
         yield lambda now: None
     elif verbose or not informing(sys.stderr).isatty():
@@ -243,68 +249,33 @@ class _CountLines:
         _say(f"{self.title}: {done:,}{of} {self.unit}, {now - self.start:.1f} s")
 
 
-class _Fits:
-    """Fits made one after the other: which of them runs, how far all are, and the time that is left.
-
-    A fit has its name, if it has one; else the number of its start, but for the first.
-    """
-
-    def __init__(self, title: str, names: Sequence[str], course: Course | None) -> None:
-        self._title, self._names, self._course = title, names, course
-        self._start, self._last = 1, 0
-
-    @property
-    def title(self) -> str:
-        if self._start <= len(self._names):
-            return f"{self._title}, {self._names[self._start - 1]}"
-        return self._title if self._start == 1 else f"{self._title}, start {self._start}"
-
-    def begin(self) -> None:
-        """What comes is before the first step of a fit."""
-        self._start += self._last > 0
-        self._last = 0
-
-    def step(self, now: Snapshot) -> None:
-        self._start += now.step <= self._last
-        self._last = now.step
-        if self._course is not None:
-            self._course.add(now.step, now.trace["objective"])
-
-    def left(self) -> str:
-        """Words after a step: the time left, and of fits with names the share that is done."""
-        time_left = None if self._course is None else self._course.left()
-        left = "" if time_left is None else f"left: {time_left}"
-        share = self._course.share() if self._names and self._course is not None else None
-        return ", ".join(filter(None, ("" if share is None else self.done(0.5 * share), left)))
-
-    def done(self, share: float) -> str:
-        """The share of all fits that is done, with so much of the present one; of fits with names only."""
-        return f"{100 * (self._start - 1 + share) / len(self._names):.0f} % done" if self._names else ""
-
-
 class _StepLines:
-    def __init__(self, fit: _Fits, steps: int | None, verbose: bool) -> None:
+    def __init__(self, fit: Series, steps: int | None, verbose: bool) -> None:
         self.fit, self.steps, self.verbose, self.silent = fit, steps, verbose, True
         self.start = self.last = time.monotonic()
 
     def __call__(self, now: Snapshot) -> None:
         self.fit.step(now)
-        if self._due(now.step in (1, self.steps)):
-            where = f"step {now.step}" + (f" of at most {self.steps}" if self.steps else "")
+        steps = self.fit.limit or self.steps
+        if self._due(now.step in (1, steps)):
+            where = f"step {now.step}" + (f" of at most {steps}" if steps else "")
             self._say(where, _note(now.trace), left=self.fit.left())
 
     def before(self, what: str, done: int = 0, whole: int | None = None) -> None:
         if done == 0:
             self.fit.begin()
-        self._stage(what, done, whole, 0.0)
+        self._stage(what, done, whole, self.fit.before())
 
     def after(self, what: str, done: int = 0, whole: int | None = None) -> None:
-        self._stage(what, done, whole, 0.5 + 0.5 * done / max(whole or 1, 1))
+        self._stage(what, done, whole, self.fit.after(done / max(whole or 1, 1)))
 
-    def _stage(self, what: str, done: int, whole: int | None, share: float) -> None:
+    def plan(self, fits: Sequence[PlannedFit], ended: int) -> None:
+        self.fit = self.fit.plan(fits, ended)
+
+    def _stage(self, what: str, done: int, whole: int | None, left: str) -> None:
         """Something is told at once, unless a single chunk is all that is to be done."""
         if self._due(whole is None or (self.silent and whole > 1)):
-            self._say(part_of(what, done, whole), left=self.fit.done(share))
+            self._say(part_of(what, done, whole), left=left)
 
     def _due(self, now: bool) -> bool:
         clock = time.monotonic()
@@ -319,25 +290,29 @@ class _StepLines:
 
 
 class _StepBar:
-    def __init__(self, fit: _Fits, bar: Any, task: Any) -> None:
+    def __init__(self, fit: Series, bar: Any, task: Any) -> None:
         self.fit, self.bar, self.task = fit, bar, task
 
     def __call__(self, now: Snapshot) -> None:
         self.fit.step(now)
         note, left = _note(now.trace, digits=1), self.fit.left()
-        self.bar.update(self.task, description=self.fit.title, completed=now.step, note=note, left=left)
+        of = {} if self.fit.limit is None else {"total": self.fit.limit}
+        self.bar.update(self.task, description=self.fit.title, completed=now.step, note=note, left=left, **of)
 
     def before(self, what: str, done: int = 0, whole: int | None = None) -> None:
         if done == 0:
             self.fit.begin()
-        self._stage(what, done, whole, 0.0)
+        self._stage(what, done, whole, self.fit.before())
 
     def after(self, what: str, done: int = 0, whole: int | None = None) -> None:
-        self._stage(what, done, whole, 0.5 + 0.5 * done / max(whole or 1, 1))
+        self._stage(what, done, whole, self.fit.after(done / max(whole or 1, 1)))
 
-    def _stage(self, what: str, done: int, whole: int | None, share: float) -> None:
+    def plan(self, fits: Sequence[PlannedFit], ended: int) -> None:
+        self.fit = self.fit.plan(fits, ended)
+
+    def _stage(self, what: str, done: int, whole: int | None, left: str) -> None:
         note = part_of(what, done, whole)
-        self.bar.update(self.task, description=self.fit.title, note=note, left=self.fit.done(share))
+        self.bar.update(self.task, description=self.fit.title, note=note, left=left)
 
 
 def part_of(what: str, done: int, whole: int | None) -> str:

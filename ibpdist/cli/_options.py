@@ -21,6 +21,17 @@ class FeatureCount(click.ParamType):  # type: ignore[type-arg]
         return value if value == "auto" else COUNT.convert(value, param, ctx)
 
 
+class FeatureCounts(click.ParamType):  # type: ignore[type-arg]
+    """Numbers of features, or auto; the library refuses those that cannot be."""
+
+    name = "integers|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ibpdist.catalog.spec import scalar
+
+        return value if value == "auto" else [scalar(part.strip()) for part in value.split(",")]
+
+
 class LocalPath(click.Path):
     """A path of data or results; a URL is refused as it was typed."""
 

@@ -1,76 +1,154 @@
-"""Which of several systems to take, without a look at the rows that are to be predicted.
+"""Which system to fit and with how many features, by the prediction of rows that the fits do not see.
 
 The objective does not tell: with few rows it is higher for sparse factors where dense ones predict
-better (factors.md 12). So a share of the rows is held out of a fit of each system, every half of the
-columns is predicted from the other, and the system with the better score is chosen.
+better, and on real data it rises with K (factors.md 6). So a share of the rows is held out of every fit,
+each half of the columns of these rows is predicted from the other, and scores are compared row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
-from ibpdist.base.errors import UsageError
-from ibpdist.base.progress import Stage, after
+import numpy as np
+
+from ibpdist.base.progress import Stage, after, planned
+from ibpdist.catalog import systems as catalog
+from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.splits import HeldRows, describe
+from ibpdist.evaluate.choice import Choice, RowScores, best_of
 from ibpdist.evaluate.heldout import evaluate
+from ibpdist.evaluate.trials import (
+    Trial,
+    counts,
+    grid_for,
+    planned_fits,
+    refuse_options,
+    refuse_small,
+    refuse_systems,
+    trials_of,
+    without_others,
+)
 from ibpdist.runs.fit import fit
 
 SYSTEMS = ("fa-vi-infinite", "fa-vi-dense")
 """Features that some rows have, and features that all rows have."""
 HALVES = ("even", "odd")
 """Columns that are visible."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The system to take, and the nats per hidden cell of each."""
-
-    system: str
-    scores: dict[str, float]
-
-    def __str__(self) -> str:
-        told = ", ".join(f"{name} {value:.4f}" for name, value in self.scores.items())
-        return f"{self.system} (held-out rows, nats per cell: {told})"
+MOST_FREEDOM = 400.0
+"""Degrees of freedom at which rows are as noisy as each other: the upper end of what is learned."""
 
 
 def choose(
     data: Any,
     *,
-    K: int,
+    K: int | Sequence[int] | Literal["auto"],
     systems: Sequence[str] = SYSTEMS,
     share: float = 0.1,
     seed: int = 0,
+    progress: Any = None,
     **options: Any,
 ) -> Choice:
-    """Fit each system to the data without a `share` of the rows and score it on those.
+    """Fit systems with several K to the data without a `share` of the rows and score them on those.
 
-    `options` are those of `fit`. The choice is a function of the data and the seed; fit it then to
-    all rows: `fit(data, system=choose(data, K=80).system, K=80)`.
+    `K` is a maximum number of features, several of them, or "auto" for those of 5, 10, 20, 40 and 80 within
+    the rows and columns. A system that learns the noise of rows is fitted without it as well where
+    the fit finds that rows differ. `options` are those of `fit`. The choice is a function of the data and the
+    seed. Fit it then to all rows: `fit(data, system=choice.system, K=choice.K, **choice.settings)`.
     """
-    if not systems:
-        raise UsageError("systems: empty; expected at least one name of the catalog")
+    refuse_options(options)
+    grid = None if isinstance(K, str) and K == "auto" else counts(K)
+    refuse_systems(systems, grid)
     held = HeldRows(share=share, seed=seed)
-    scores = {name: _score(data, name, K, held, options) for name in systems}
-    return Choice(max(scores, key=lambda name: scores[name]), scores)
+    with _each_warning_once():
+        source = as_source(data)
+        fitted = refuse_small(held, source)
+        trials = trials_of(systems, grid or grid_for(fitted, source.columns), options)
+        return best_of(list(_scored(data, source, held, trials, options, progress)))
 
 
-def _scored(tell: Stage, half: int, done: int, whole: int | None) -> None:
-    """The rows that are scored with one half of the columns visible, of those of both halves."""
-    rows = whole or 0
-    tell("scoring rows", half * rows + done, len(HALVES) * rows)
+@contextmanager
+def _each_warning_once() -> Iterator[None]:
+    """Fits of the same data warn of the same."""
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def first(message: Warning | str, *where: Any, **how: Any) -> None:
+            if str(message) not in told:
+                told.add(str(message))
+                show(message, *where, **how)
+
+        warnings.showwarning = first
+        yield
 
 
-def _score(data: Any, system: str, features: int, held: HeldRows, options: dict[str, Any]) -> float:
-    """Mean over both halves of the columns."""
-    result = fit(data, system=system, K=features, seed=held.seed, holdout=describe(held), **options)
-    rows = held.test(as_source(data, judged=False))
+def _scored(
+    data: Any, source: Source, held: HeldRows, trials: list[Trial], options: dict[str, Any], progress: Any
+) -> Iterator[RowScores]:
+    """Each fit with the scores of its rows; a fit without row noise is left out where the one before it
+    found that rows do not differ."""
+    rows, at = held.test(source), 0
+    given = data if isinstance(data, str | Path) else source
+    while at < len(trials):
+        trial, tell = trials[at], planned(progress)
+        tell(planned_fits(trials, options), at)
+        settings = options | dict(trial.settings)
+        result = fit(
+            given,
+            system=trial.system,
+            K=trial.K,
+            seed=held.seed,
+            holdout=describe(held),
+            progress=progress,
+            **settings,
+        )
+        needed = trials if _differ(result) else without_others(trials, at)
+        if len(needed) < len(trials):
+            trials = needed
+            tell(planned_fits(trials, options), at)
+        scores = _row_scores(result, rows, trial, settings, held.seed, progress)
+        del result  # features of all rows, beside which the next fit would be made
+        yield scores
+        at += 1
+
+
+def _differ(result: Any) -> bool:
+    """Whether a fit found that some rows are noisier than others."""
+    params = result["params"]
+    return "row_freedom" in params and float(params["row_freedom"]) < MOST_FREEDOM
+
+
+def _row_scores(
+    result: Any, rows: Source, trial: Trial, settings: Mapping[str, Any], seed: int, progress: Any
+) -> RowScores:
+    """Scores of rows over both halves of the columns."""
     halves = []
     for at, half in enumerate(HALVES):
-        scored = partial(_scored, after(options.get("progress")), at)
-        halves.append(evaluate(result, rows, visible=half, seed=held.seed, progress=scored))
-    total = sum(float(half.score[1] * half.cells.sum()) for half in halves)
-    return total / sum(int(half.cells.sum()) for half in halves)
+        tell = partial(_tell_rows, after(progress), at)
+        scored = evaluate(result, rows, visible=half, seed=seed, progress=tell)
+        halves.append(scored.sel(estimate="variance"))
+    nats, cells = (np.sum([half[name].values for half in halves], axis=0) for name in ("row_score", "cells"))
+    errors = [float(half.error) * int(half.cells.sum()) for half in halves]
+    known = catalog.settings_of(trial.system)
+    return RowScores(
+        system=trial.system,
+        K=trial.K,
+        row_noise=trial.row_noise,
+        settings={name: value for name, value in settings.items() if name in known},
+        nats=nats,
+        cells=cells,
+        error=float(np.linalg.norm(errors)) / int(cells.sum()),
+        active=int(result["params"]["active"].sum()),
+    )
+
+
+def _tell_rows(tell: Stage, half: int, done: int, whole: int | None) -> None:
+    """Tell the rows that are scored with one half of the columns visible, of those of both halves."""
+    rows = whole or 0
+    tell("scoring rows", half * rows + done, len(HALVES) * rows)
