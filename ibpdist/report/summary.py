@@ -12,8 +12,10 @@ from ibpdist.report import chains, diagnosis, moves, subsamples
 
 LISTED = 20
 """Features that are listed one by one."""
-ONE_SIGN = 1.5
-"""Mean of weights of variance 1 from which they are said to have one sign."""
+ONE_SIGN = 1.0
+"""Mean of weights of variance 1 from which they are said to have one sign: five in six of them have it."""
+EVEN = 100.0
+"""Degrees of freedom above which rows have nearly the same noise."""
 CENTRED = "columns are far from zero, so the fit took the mean off each: features are of centred values"
 
 
@@ -87,7 +89,7 @@ def _more_columns(result: Any) -> Iterator[tuple[str, Callable[[int], str]]]:
 
 
 def _sign(mean: float) -> str:
-    """What the mean of the weights says of them: about .977 of normal weights have its sign where it is 2."""
+    """What the mean of the weights says of them."""
     if abs(mean) < ONE_SIGN:
         return "signed"
     return "positive" if mean > 0 else "negative"
@@ -143,7 +145,8 @@ def _row_noise(result: Any) -> Iterator[tuple[str, str]]:
     if "row_freedom" in result["params"]:
         freedom = float(result["params"]["row_freedom"])
         off = "off: columns have mostly one value, where it says nothing"
-        yield "row noise", f"{freedom:.3g} degrees of freedom" if np.isfinite(freedom) else off
+        how = "nearly the same in all rows" if freedom > EVEN else "uneven"
+        yield "row noise", f"{how}: {freedom:.3g} degrees of freedom" if np.isfinite(freedom) else off
 
 
 def _heldout(scores: Any) -> Iterator[str]:
