@@ -17,6 +17,8 @@ Matrix = NDArray[np.float64]
 
 _LEAST_SHARE, _LEAST_NOISE = 1e-3, 0.02
 _TURNS, _STILL = 50, 1e-6
+_NUMBERS = 1 << 22
+"""Numbers in the matrices of rows that are solved at once."""
 _TINY = 1e-9
 """Share of the largest variance of scores below which one is nothing."""
 
@@ -104,11 +106,13 @@ def unturned(values: Vector, axes: Matrix, variances: Vector) -> Loadings:
 
 def regressed_scores(loading: Matrix, noise: Vector, x: Matrix, observed: Matrix) -> Matrix:
     """(row, feature) mean of standard normal scores given the observed cells of each row."""
-    made = np.empty((len(x), len(loading)))
-    scaled, eye = loading / noise, np.eye(len(loading))
-    for row, (cells, seen) in enumerate(zip(x, observed, strict=True)):
-        inner = eye + (scaled * seen) @ loading.T
-        made[row] = np.linalg.solve(inner, scaled @ cells)
+    features, scaled = len(loading), loading / noise
+    pairs = (scaled[:, None] * loading[None]).reshape(features**2, -1).T
+    made, step = np.empty((len(x), features)), max(1, _NUMBERS // max(features**2, 1))
+    for at in range(0, len(x), step):
+        rows = slice(at, at + step)
+        inner = np.eye(features) + (observed[rows] @ pairs).reshape(-1, features, features)
+        made[rows] = np.linalg.solve(inner, (x[rows] @ scaled.T)[:, :, None])[:, :, 0]
     return made
 
 
