@@ -72,7 +72,7 @@ class Reconstructor:
         seen = np.where(visible, x - offset, 0.0)
         if of.freedom is None:
             return self._at(seen, visible, named, offset)
-        level = np.rint(np.log(row_precision(of, seen, visible)) / STEP)
+        level = np.rint(np.log(row_precision(of, seen, visible, self._plan, named)) / STEP)
         made = Cells(np.empty(x.shape), np.empty(x.shape))
         for one in np.unique(level):
             rows = np.flatnonzero(level == one)

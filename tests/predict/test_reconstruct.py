@@ -158,9 +158,10 @@ def test_chains_agree_with_enumeration(weights, monkeypatch):
     np.testing.assert_allclose(np.sqrt(found.variance), sd, rtol=0.1)
 
 
-def test_chains_of_a_row_do_not_depend_on_the_other_rows(monkeypatch):
+@pytest.mark.parametrize("freedom", [None, 3.0])
+def test_chains_of_a_row_do_not_depend_on_the_other_rows(monkeypatch, freedom):
     enumerate_at_most(monkeypatch, 2)
-    of = make_predictor(6, 12, seed=7, weights="normal")
+    of = replace(make_predictor(6, 12, seed=7, weights="normal"), freedom=freedom)
     x, visible = rows_of(of, 12, seed=1)[0], gaps(12, 12, seed=2)
     one = Reconstructor(of, PLAN)
     whole, part = one(x, visible, 0), one(x[5:], visible[5:], 5)

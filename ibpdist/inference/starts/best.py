@@ -36,7 +36,7 @@ Float = NDArray[np.float64]
 CELLS = 4_000_000
 """Cells of the rows that short fits see, unless rows would be too few."""
 MOST_CELLS = 64_000_000
-"""Most cells: of wider data the independent components are taken without a fit."""
+"""Most cells of these rows: of wider data there are too few for independent components."""
 ROWS_PER_FEATURE = 10
 PASSES = 60
 TRIES = 5
@@ -80,8 +80,6 @@ class Best:
         turned = [trial.begun(*one) for one in _turned(axes, sample, survey, draws)]
         if not turned:
             return trial.whole(model, plain, survey)
-        if sample.x.size > MOST_CELLS:
-            return trial.whole(model, turned[0], survey)
         ended = [trial.fitted(start, self.passes) for start in (*turned, plain)]
         ended += trial.positive(turned[0], self.passes)
         return trial.whole(model, max(ended, key=lambda one: one.objective).params, survey)
@@ -97,7 +95,8 @@ def with_finite_prior(model: AnyModel) -> AnyModel:
 
 def sample_rows(survey: Survey, features: int) -> int:
     """How many rows short fits see."""
-    return max(CELLS // survey.cells.size, ROWS_PER_FEATURE * features)
+    columns = survey.cells.size
+    return min(max(CELLS // columns, ROWS_PER_FEATURE * features), max(MOST_CELLS // columns, 1))
 
 
 def _turned(axes: Axes, sample: RowsAnswer, survey: Survey, draws: Draws) -> Iterator[tuple[Loadings, Float]]:

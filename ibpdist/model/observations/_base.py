@@ -40,7 +40,7 @@ class Survey:
 
     `missing` is a sum, modulo 2^64, of a hash of the rows in which a column is missing:
     equal values mean missing in the same rows. Of some rows of each chunk `looked` counts the observed cells,
-    and `common` those that have the most frequent value.
+    and `common` those that have the most frequent value, both less one.
     """
 
     rows: Array = dims()

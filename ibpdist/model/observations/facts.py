@@ -38,7 +38,8 @@ def common(survey: Survey) -> Float:
 
 
 def _most_frequent(x: NDArray[Any], observed: NDArray[np.bool_] | None) -> dict[str, Float]:
-    """(column) of some rows the number of observed cells, and of those with the most frequent value."""
+    """(column) of some rows the number of observed cells, and of those with the most frequent value, both
+    less one."""
     rows = np.unique(np.linspace(0, len(x) - 1, min(len(x), LOOKED)).astype(int))
     ordered = np.sort(np.where(observed[rows], x[rows], np.nan) if observed is not None else x[rows], axis=0)
     looked = np.count_nonzero(~np.isnan(ordered), axis=0).astype(np.float64)
@@ -46,4 +47,5 @@ def _most_frequent(x: NDArray[Any], observed: NDArray[np.bool_] | None) -> dict[
     for before, now in pairwise(np.concatenate([np.full((1, x.shape[1]), np.nan), ordered])):
         run = np.where(now == before, run + 1, np.where(np.isnan(now), 0.0, 1.0))
         longest = np.maximum(longest, run)
-    return {"looked": looked, "common": longest}
+    # Without the first row of the chunk: in few rows every value is frequent.
+    return {"looked": np.maximum(looked - 1, 0), "common": np.maximum(longest - 1, 0)}

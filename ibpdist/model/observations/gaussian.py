@@ -25,8 +25,8 @@ from ibpdist.model.observations.facts import common, survey_of
 from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams, ScatteredParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.imputed import filled
-from ibpdist.model.observations.intercept import Intercept, regrouped
 from ibpdist.model.observations.intercept import initial as initial_intercept
+from ibpdist.model.observations.intercept import regrouped
 from ibpdist.model.observations.noise_and_scale import NoiseAndScale
 from ibpdist.model.observations.patterns import column_groups, many, refined
 from ibpdist.model.observations.rotation import Family
@@ -118,7 +118,7 @@ class Gaussian(NoiseAndScale):
         kind, facts = self._facts(survey, params.scale.size)
         facts |= {"noise": noise, "scale": scale, "stretch": np.ones(params.scale.size), "mean": params.mean}
         alike = kind is type(params) and np.array_equal(params.group, facts["group"])
-        facts["intercept"] = _adopted_intercept(params, facts["intercept"], alike)
+        facts["intercept"] = gaussian_params.adopted_intercept(params, facts["intercept"], alike)
         if not (isinstance(facts["row_noise"], Nothing) or isinstance(params.row_noise, Nothing)):
             facts["row_noise"] = params.row_noise
         if alike:
@@ -211,13 +211,15 @@ class Gaussian(NoiseAndScale):
         )
 
     def cooling_path(self, params: GaussianParams) -> Iterator[GaussianParams]:
-        """Noise times 64, 32, .. 1; a dictionary without a spectrum was never fitted."""
+        """Noise times 64, 32, .. 1; a dictionary without a spectrum was never fitted. While it is hot rows
+        are even: they would take the heat for precision."""
         for heat in HEATS if params.spectrum.any() else ():
-            yield replace(params, noise=heat * params.noise)
+            even = NOTHING if heat > 1 else params.row_noise
+            yield replace(params, noise=heat * params.noise, row_noise=even)
 
     def tempered(self, params: GaussianParams, heat: float) -> GaussianParams:
-        """Noise and scale `heat` times as large."""
-        return replace(params, noise=heat * params.noise, scale=heat * params.scale)
+        """Noise and scale `heat` times as large; rows are even, as they would take the heat for precision."""
+        return replace(params, noise=heat * params.noise, scale=heat * params.scale, row_noise=NOTHING)
 
     def _facts(self, survey: Survey, features: int) -> tuple[type[GaussianParams], dict[str, Any]]:
         """What the data decide: by which route missing cells are exact, groups of columns, counts, sums of
@@ -387,14 +389,3 @@ class Gaussian(NoiseAndScale):
         wanted = self.missing == "rows" or (self.missing != "groups" and many(group, features))
         by_rows = self.by_rows and wanted and bool(group.any())
         return (np.zeros_like(group), True) if by_rows else (group, False)
-
-
-def _adopted_intercept(
-    params: GaussianParams, blank: Intercept | Nothing, alike: bool
-) -> Intercept | Nothing:
-    """The intercept of a fit that begins with these parameters: where they say it is."""
-    if isinstance(blank, Nothing):
-        return NOTHING
-    if alike and not isinstance(params.intercept, Nothing):
-        return replace(params.intercept, total=blank.total)
-    return replace(blank, origin=gaussian_params.intercept_mean(params))

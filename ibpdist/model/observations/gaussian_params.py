@@ -173,6 +173,15 @@ def intercept_mean(params: GaussianParams) -> Float:
     return made
 
 
+def adopted_intercept(params: GaussianParams, blank: Intercept | Nothing, alike: bool) -> Intercept | Nothing:
+    """The intercept of a fit that begins with these parameters: where they say it is."""
+    if isinstance(blank, Nothing):
+        return NOTHING
+    if alike and not isinstance(params.intercept, Nothing):
+        return replace(params.intercept, total=blank.total)
+    return replace(blank, origin=intercept_mean(params))
+
+
 def intercept_variance(params: GaussianParams) -> Float:
     """(column) the variance of the intercept."""
     if isinstance(params.intercept, Nothing):

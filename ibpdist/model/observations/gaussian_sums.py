@@ -84,7 +84,7 @@ class GaussianSums:
     def row_noise_score(self, params: GaussianParams) -> dict[str, float]:
         """What the precisions of rows add to the objective."""
         if isinstance(self.precisions, Nothing):
-            return {}
+            return {} if isinstance(params.row_noise, Nothing) else {"row noise": 0.0}
         freedom = gaussian_params.freedom_of(params)
         return {"row noise": row_noise.score(float(self.rows), freedom, self.precisions)}
 

@@ -67,12 +67,12 @@ def test_few_rows_begin_at_principal_axes(monkeypatch):
     assert (params.on == 9).all()
 
 
-def test_wide_samples_are_not_fitted(monkeypatch):
-    monkeypatch.setattr(best, "MOST_CELLS", 100)
-    monkeypatch.setattr(Trial, "fitted", None)
-    x, _, a = planted()
-    _, params, _ = begun(x)
-    assert matched(params.observation.mean, a)[0].min() > 0.9
+def test_samples_of_wide_data_are_bounded(monkeypatch):
+    x, *_ = planted()
+    _, _, seen = begun(x)
+    assert best.sample_rows(seen, 8) == best.CELLS // 30
+    monkeypatch.setattr(best, "MOST_CELLS", 600)
+    assert best.sample_rows(seen, 8) == 20
 
 
 def test_a_sample_stands_for_all_rows(monkeypatch):

@@ -360,3 +360,38 @@ def test_bad_settings():
         build("lg-vi-infinite", 3, settings={"row_noise": "learn"})
     with pytest.raises(UsageError, match="row_noise: fa-gibbs-finite has none; use a variational system"):
         build("fa-gibbs-finite", 3, settings={"row_noise": "learn"})
+
+
+# --- hot rows, small chunks ---
+
+
+def test_hot_rows_are_even():
+    """With raised noise precisions would rise as much, and take it back."""
+    alg, chunks, _, _, params, _, _ = prepared(CASES[1], True, steps=6)
+    *hot, cold = alg.model.observation.cooling_path(params.observation)
+    assert len(hot) == 6
+    assert all(isinstance(one.row_noise, Nothing) for one in hot)
+    assert cold.row_noise is params.observation.row_noise
+    state = alg.start(chunks[0], params, Draws(2))
+    assert np.isfinite(state.precision.mean).all()
+
+
+def test_annealed_fits_know_the_noise():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 20)) + 0.5 * rng.normal(size=(200, 20))
+    settings = {"anneal": 16.0, "start": "random", "moves": False}
+    alg, chunks = build("fa-vi-infinite", 4, settings=settings), chunked(x)
+    params, states, draws = begin(alg, chunks)
+    for step in range(1, 120):
+        states, sums = sweep(alg, chunks, states, params, draws.at(step))
+        params, info = alg.update(params, sums, draws.at(step))
+        assert "row noise" in info.terms
+    assert 0.1 < np.median(params.observation.noise) < 1.5 * x.var()
+
+
+def test_values_are_not_frequent_in_few_rows():
+    alg = algorithm(Case(weights="normal"), 2)
+    x = np.random.default_rng(1).normal(size=(12, 3))
+    for sizes in ((12,), (1,) * 12, (2,) * 6):
+        parts = [alg.summarise(chunk) for chunk in chunked(x, None, sizes)]
+        assert (reduce(combine, parts).common == 0).all()
