@@ -281,20 +281,22 @@ def _client(
 
 
 def _await_workers(client: Any, address: str, workers: int, tell: Callable[[str], None]) -> None:
-    """Wait for workers, with reports of the wait; ClusterLost after `START` seconds.
+    """Wait for workers, with reports of the wait, one at least; ClusterLost after `START` seconds.
 
     A signal ends the wait at once, since another thread asks.
     """
     counts: SimpleQueue[int | BaseException] = SimpleQueue()
-    deadline = time.monotonic() + START
+    deadline, told = time.monotonic() + START, False
     threading.Thread(target=_count_workers, args=(client, workers, deadline, counts), daemon=True).start()
     while (running := counts.get()) != workers:
         if isinstance(running, BaseException):
             raise ClusterLost(f"scheduler {address}: does not answer: {running}") from running
-        left = deadline - time.monotonic()
+        left = max(deadline - time.monotonic(), 0.0)
+        if left > 0 or not told:
+            tell(f"waiting for workers of {address}: {running or 'none'} yet, giving up in {left:.0f} s")
+            told = True
         if left <= 0:
             raise ClusterLost(f"scheduler {address}: {running} of {workers} workers came within {START:g} s")
-        tell(f"waiting for workers of {address}: {running or 'none'} yet, giving up in {left:.0f} s")
 
 
 def _count_workers(
