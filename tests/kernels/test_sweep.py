@@ -174,7 +174,7 @@ def test_draws_come_as_often_as_their_chance():
 # --- precisions of rows ---
 
 
-@pytest.mark.parametrize(("weights", "rule"), EVERY)
+@pytest.mark.parametrize(("weights", "rule"), everyday(EVERY, 1))
 @pytest.mark.parametrize("runs", [[0, 63], [0, 1, 66, 131]])
 def test_rows_with_precisions_of_their_own(weights, rule, runs):
     made = tables(19, 3, runs, weights, rule, 2)
