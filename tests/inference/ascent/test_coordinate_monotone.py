@@ -62,7 +62,7 @@ def test_never_falls_sticks(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("at", "case"), enumerate(grid(("finite",))), ids=str)
+@pytest.mark.parametrize(("at", "case"), list(enumerate(grid(("finite",)))), ids=str)
 def test_never_falls_from_other_starts(at, case):
     """Every case from one of three starts, each with its number of inner sweeps."""
     seed = at % 3
