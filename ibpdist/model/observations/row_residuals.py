@@ -116,8 +116,8 @@ def precisions(params: GaussianParams, tile: Tile, swept: Swept) -> tuple[Matrix
 def _explained(tile: Tile, swept: Swept) -> Float:
     """(row) E y Gamma y' - 2 y pull."""
     y, made = swept.y, np.empty(swept.y.shape[1])
-    for gram, (a, b) in zip(tile.gamma.astype(y.dtype), pairwise(tile.starts), strict=True):
-        some = y[:, a:b]
+    for gamma, (a, b) in zip(tile.gamma, pairwise(tile.starts), strict=True):
+        some, gram = y[:, a:b], gamma.astype(y.dtype)
         slope = gram @ some
         slope -= 2 * tile.pull[:, a:b]
         made[a:b] = np.einsum("kn,kn->n", some, slope, dtype=np.float64)
