@@ -108,9 +108,8 @@ class Predictor:
 
     def typical_noise(self) -> Vector:
         """(column) noise of a row of which nothing is known, with what the variance of A adds to it."""
-        mean = expit(self.log_odds) * self.tilt
-        spread = (self.second_moments() - mean**2) @ self.variances()
-        made: Vector = self.cell_noise + self.variance(mean[None])[0] + spread
+        mean, variance = self.activity()
+        made: Vector = self.cell_noise + self.variance(mean[None])[0] + variance @ self.variances()
         return made
 
     def select(self, keep: NDArray[np.intp]) -> Predictor:
