@@ -99,6 +99,11 @@ class Predictor:
         made: Vector = expit(self.log_odds) * (self.weights.second + self.tilt**2)
         return made
 
+    @property
+    def weight_mean(self) -> Vector:
+        """(feature) mean of the weight of a row that has the feature, if nothing else is known of it."""
+        return replace(self, log_odds=np.full(self.features, CERTAIN)).activity()[0]
+
     def activity(self) -> tuple[Vector, Vector]:
         """(feature) mean and variance of y of a row of which nothing is known."""
         chance = expit(self.log_odds)

@@ -152,7 +152,7 @@ def test_unknown_weights_are_refused():
 
 @pytest.mark.parametrize("weights", weights_names())
 def test_the_typical_noise_is_the_mean_over_rows(weights):
-    """Moments of y drawn from the prior; weights may have a mean, and the intercept goes with the dictionary."""
+    """Moments of y drawn from the prior; weights may have a mean, and the intercept goes with A."""
     of, rng = make_predictor(3, 5, seed=3, weights=weights), np.random.default_rng(1)
     centre = rng.normal(1.0, 0.5, (len(of.basis), 3))
     of = replace(of, intercept=InterceptMoments(rng.normal(size=5), np.full(5, 0.01), centre))
