@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 NAMED = 6
 """Features, and pairs of them, that are named one by one."""
+MOSTLY = 0.7
+"""Share of the most frequent value above which a column has mostly one value."""
+COMPARABLE = 0.001
+"""Nats a cell within which short fits from different starts are equally good."""
 ROUND_OFF = 1e-9
 """Objectives that differ by a smaller share are the same."""
 
@@ -27,6 +31,41 @@ def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
     yield from _same_shape(diagnosis, weighted)
     if bool(diagnosis["used_up"]):
         yield used_up(truncation)
+
+
+def remarks_on_parameters(params: Any) -> Iterator[str]:
+    """Sentences about the columns of the data and about the start, from the parameters of a result."""
+    if "common" in params:
+        yield from _mostly_one_value(params["common"])
+    if "start_objective" in params:
+        yield from _other_starts(params)
+
+
+def _mostly_one_value(common: Any) -> Iterator[str]:
+    """Columns where a density says little."""
+    which = np.flatnonzero(common.values > MOSTLY)
+    if not len(which):
+        return
+    labels = common["column"].values if "column" in common.coords else np.arange(common.size)
+    many = len(which) > 1
+    names = listed([labels[at] for at in which], "column")
+    yield (
+        f"{names} {'have' if many else 'has'} mostly one value: scores in nats say little there, "
+        "errors of predicted cells do"
+    )
+
+
+def _other_starts(params: Any) -> Iterator[str]:
+    """A start that is as good and finds another number of features."""
+    objective, active = params["start_objective"].values, params["start_active"].values
+    best = int(np.argmax(objective))
+    close = (objective >= objective[best] - COMPARABLE) & (active != active[best])
+    if close.any():
+        others = [str(int(number)) for number in np.unique(active[close])]
+        yield (
+            f"the number of features is what the start found: it began with {int(active[best])}, and other "
+            f"starts that are nearly as good with {and_join(others)}"
+        )
 
 
 def used_up(truncation: int) -> str:
@@ -85,14 +124,18 @@ def _pairs(diagnosis: Any, which: str, how: str) -> Iterator[tuple[int, int, flo
         yield int(pairs[at][0]), int(pairs[at][1]), float(values[at])
 
 
-def listed(which: Any) -> str:
+def listed(which: Any, noun: str = "feature") -> str:
     """feature 3; features 3 and 7; features 3, 4, 7 and 2 more."""
     names = [str(k) for k in which[:NAMED]]
     if len(which) > NAMED:
         names.append(f"{len(which) - NAMED} more")
-    if len(names) == 1:
-        return f"feature {names[0]}"
-    return f"features {', '.join(names[:-1])} and {names[-1]}"
+    return f"{noun}{'s' if len(names) > 1 else ''} {and_join(names)}"
+
+
+def and_join(words: Sequence[str]) -> str:
+    """3; 3 and 7; 3, 4 and 7."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def agree(objectives: Any) -> bool:

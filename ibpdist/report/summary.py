@@ -103,6 +103,7 @@ def _remarks(result: Any) -> Iterator[str]:
         yield from diagnosis.remarks(result["diagnosis"], truncation, weighted)
     elif params["active"].values.sum() >= truncation:
         yield diagnosis.used_up(truncation)
+    yield from diagnosis.remarks_on_parameters(params)
 
 
 def _facts(result: Any) -> Iterator[tuple[str, str]]:

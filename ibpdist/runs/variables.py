@@ -86,6 +86,11 @@ PARAMS = Group(
         Variable("weight_mean", "feature", "mean of the weights of rows that have the feature, for `fa`"),
         Variable("row_freedom", "", "degrees of freedom of the noise of rows, with `row_noise`"),
         Variable("mass", "", "expected number of features of a row"),
+        Variable("common", "column", "share of the most frequent value, of the cells that were looked at"),
+        Variable(
+            "start_objective", "start", "objective of the short fits that a fit began with", "nats per cell"
+        ),
+        Variable("start_active", "start", "active features of each short fit"),
     ),
     "arrays",
 )

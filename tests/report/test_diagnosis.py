@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ibpdist.report.diagnosis import NAMED, listed, remarks, used_up
+from ibpdist.report.diagnosis import NAMED, listed, remarks, remarks_on_parameters, used_up
 
 
 def diagnosis(features: int = 5, **marks: Any) -> xr.Dataset:
@@ -89,3 +89,37 @@ def test_lists_of_features_are_cut() -> None:
     assert listed(range(3)) == "features 0, 1 and 2"
     assert listed(range(NAMED)) == "features 0, 1, 2, 3, 4 and 5"
     assert listed(range(NAMED + 2)) == "features 0, 1, 2, 3, 4, 5 and 2 more"
+
+
+def parameters(**values: Any) -> xr.Dataset:
+    coords = {"column": ["a", "b", "c"]}
+    return xr.Dataset(values, coords if "common" in values else None)
+
+
+def test_columns_of_mostly_one_value_are_named() -> None:
+    (line,) = remarks_on_parameters(parameters(common=("column", [0.71, 0.3, 0.99])))
+    assert line.startswith("columns a and c have mostly one value: ")
+    (line,) = remarks_on_parameters(parameters(common=("column", [0.1, 0.3, 0.99])))
+    assert line.startswith("column c has mostly one value: ")
+    assert not list(remarks_on_parameters(parameters(common=("column", [0.1, 0.3, 0.7]))))
+
+
+@pytest.mark.parametrize(
+    ("objective", "active", "others"),
+    [
+        ([-1.0, -1.0005, -1.0005, -1.5], [5, 6, 8, 9], "6 and 8"),
+        ([-1.0, -1.0005, -1.1, -1.5], [5, 5, 8, 9], None),
+        ([-1.2, -1.0], [4, 5], None),
+    ],
+)
+def test_another_start_that_finds_another_number(
+    objective: list[float], active: list[int], others: Any
+) -> None:
+    found = list(
+        remarks_on_parameters(
+            parameters(start_objective=("start", objective), start_active=("start", active))
+        )
+    )
+    assert len(found) == (others is not None)
+    if others:
+        assert f"it began with 5, and other starts that are nearly as good with {others}" in found[0]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Named, Nothing, replace
+from ibpdist.base.structs import NOTHING, Named, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Info, Known
 from ibpdist.inference.ascent.params import OFF, ModelParams, ModelSums, weight_sums, without_parents
@@ -76,6 +76,7 @@ class Coordinate(Generic[Params, Sums]):
             params,
             observation=self.model.observation.adopt(params.observation, survey),
             weights=self.model.weights.slab(len(params.ids), params.weights),
+            starts=NOTHING,
         )
         return self._filled(made) if self.model.draws else made
 
@@ -256,6 +257,7 @@ class Coordinate(Generic[Params, Sums]):
             "chance": (("feature",), self.model.prior.expected(params.prior)[order]),
             "mass": ((), np.asarray(params.prior.mass)),
             **self._described_slab(params, order),
+            **_described_starts(params),
             **self.model.observation.describe(params.observation, order),
         }
 
@@ -275,6 +277,13 @@ class Coordinate(Generic[Params, Sums]):
         if not isinstance(state.precision, Nothing):
             found["precision"] = (("row",), np.asarray(state.precision.mean))
         return found
+
+
+def _described_starts(params: ModelParams[Params]) -> Named:
+    if isinstance(params.starts, Nothing):
+        return {}
+    found = params.starts
+    return {"start_objective": (("start",), found.objective), "start_active": (("start",), found.active)}
 
 
 def counted(on: NDArray[np.float64]) -> dict[str, float]:

@@ -17,13 +17,22 @@ OFF = -1
 """The id of the feature that no row has."""
 
 
+@struct("short-fits", since=1)
+class ShortFits:
+    """Fits from different starts to the same sample of rows, the best of which goes on: the objective of a
+    cell, and the number of active features."""
+
+    objective: Array = dims("start")
+    active: Array = dims("start")
+
+
 @struct("model-params", since=1)
 class ModelParams(Generic[Params]):
     """`ids` (feature) are never reused; `on` (feature) and `rows` are of the last step.
 
     `prior`, `observation` and `weights` are the records of those factors. A feature that row state has not
     seen yet begins there as the exclusive or of its two `parents` (ids; -1 is the feature that is
-    off everywhere), complemented where `flip` is set.
+    off everywhere), complemented where `flip` is set. `starts` is kept of a fit that began with short fits.
     """
 
     prior: Any
@@ -34,6 +43,7 @@ class ModelParams(Generic[Params]):
     on: Array = dims("feature")
     rows: Array = dims()
     weights: Slab | Nothing = record(default=NOTHING, kw_only=True)
+    starts: ShortFits | Nothing = record(default=NOTHING, kw_only=True)
 
 
 @struct

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
-from ibpdist.inference.ascent.params import OFF, GaussianModel, GaussianModelParams, ModelParams
+from ibpdist.inference.ascent.params import OFF, GaussianModel, GaussianModelParams
 from ibpdist.inference.moves._base import Proposal, Residuals, Situation, pattern_cost
 from ibpdist.inference.starts.contrast import split
 from ibpdist.model.observations.dictionary import known
@@ -190,14 +190,14 @@ def born(
         model.rules.prior,
         Draws(0).generator("prior"),
     )
-    return ModelParams(
+    return replace(
+        params,
         prior=prior,
         observation=with_rows(params.observation, found),
         ids=np.append(params.ids, next_id + np.arange(new)),
         parents=np.concatenate([params.parents, np.full((2, new), OFF)], axis=1),
         flip=np.append(params.flip, np.zeros(new, params.flip.dtype)),
         on=on,
-        rows=params.rows,
     )
 
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import replace
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import (
     OFF,
     GaussianModel,
     GaussianModelParams,
     GaussianModelSums,
-    ModelParams,
     ModelSums,
 )
 from ibpdist.model.observations._base import RowSums
@@ -102,13 +102,13 @@ def params_after(
 
 def blank(model: GaussianModel, edit: Edit, params: GaussianModelParams) -> GaussianModelParams:
     """Parameters of the new features before they see their sums: only variances and mass are known."""
-    return ModelParams(
+    return replace(
+        params,
         prior=model.prior.resized(params.prior, len(edit.ids)),
         observation=_without_dictionary(params.observation, edit.places(params.ids)[0]),
         ids=edit.ids,
         **_lineage(edit, params),
         on=np.zeros(len(edit.ids)),
-        rows=params.rows,
         weights=slab_at(params.weights, edit.places(params.ids)[0]),
     )
 

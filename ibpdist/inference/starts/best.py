@@ -8,7 +8,7 @@ same rows for some passes, the highest objective goes on. Rows are a sample wher
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -19,8 +19,8 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import NOTHING, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
-from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.ascent.params import AnyModelParams, AnyModelSums, ModelParams
+from ibpdist.inference.ascent.coordinate import ACTIVE, Coordinate
+from ibpdist.inference.ascent.params import AnyModelParams, AnyModelSums, ModelParams, ShortFits
 from ibpdist.inference.starts import start_questions
 from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.inference.starts.factors import Axes, Loadings
@@ -82,7 +82,17 @@ class Best:
             return trial.whole(model, plain, survey)
         ended = [trial.fitted(start, self.passes) for start in (*turned, plain)]
         ended += trial.positive(turned[0], self.passes)
-        return trial.whole(model, max(ended, key=lambda one: one.objective).params, survey)
+        best = max(ended, key=lambda one: one.objective)
+        return replace(trial.whole(model, best.params, survey), starts=short_fits(ended, sample))
+
+
+def short_fits(ended: Sequence[Ended], sample: RowsAnswer) -> ShortFits:
+    """What is kept of short fits."""
+    cells = max(float(np.count_nonzero(sample.observed)), 1.0)
+    return ShortFits(
+        objective=np.array([one.objective / cells for one in ended]),
+        active=np.array([np.count_nonzero(one.params.on > ACTIVE) for one in ended]),
+    )
 
 
 def with_finite_prior(model: AnyModel) -> AnyModel:

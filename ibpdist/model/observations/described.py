@@ -16,6 +16,7 @@ def described(params: GaussianParams, order: NDArray[np.intp]) -> Named:
         "mean": (("feature", "column"), params.mean[order]),
         "mean_sd": (("feature", "column"), np.sqrt(gaussian_params.variance(params))[order]),
         "spread": (("column",), params.spread),
+        "common": (("column",), np.broadcast_to(params.common, params.spread.shape)),
         **_intercept(params),
         **params.describe(order),
     }

@@ -60,6 +60,16 @@ class RowNoiseSums:
     weighted: WeightedTotals | Nothing = record(default=NOTHING, kw_only=True)
 
 
+def expected(freedom: float, cells: Float, squares: Float) -> Float:
+    """E tau of rows, from the numbers of seen cells and the sums of their squared residuals."""
+    a, b = _shape_and_rate(freedom, cells, squares)
+    return a / b
+
+
+def _shape_and_rate(freedom: float, cells: Float, squares: Float) -> tuple[Float, Float]:
+    return 0.5 * (freedom + cells), 0.5 * (freedom + np.maximum(squares, 0.0))
+
+
 @dataclass(frozen=True)
 class Posterior:
     """q(tau) of some rows: E tau, E log tau and the entropy (row)."""
@@ -71,7 +81,7 @@ class Posterior:
     @classmethod
     def of(cls, freedom: float, cells: Float, squares: Float) -> Posterior:
         """From the numbers of seen cells, and the sums of their squared residuals."""
-        a, b = 0.5 * (freedom + cells), 0.5 * (freedom + np.maximum(squares, 0.0))
+        a, b = _shape_and_rate(freedom, cells, squares)
         log_b, psi = np.log(b), digamma(a)
         return cls(a / b, psi - log_b, a - log_b + gammaln(a) + (1 - a) * psi)
 

@@ -144,3 +144,28 @@ class Weights(Protocol):
     def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
         """(feature, row) weights from standard normals of that shape."""
         ...
+
+
+class FixedWeights:
+    """What weights share whose prior has no parameters and whose lengths stay as they are."""
+
+    @property
+    def rehearsal(self) -> None:
+        return None
+
+    def slab(self, features: int, known: Slab | Nothing = NOTHING) -> Nothing:
+        return NOTHING
+
+    def entry_prior(self, log_odds: Matrix, slab: Slab | Nothing) -> EntryPrior:
+        return EntryPrior.untilted(log_odds)
+
+    def best(
+        self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
+    ) -> tuple[Slab | Nothing, Matrix]:
+        return slab, np.ones(len(sums.on))
+
+    def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
+        return sums
+
+    def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
+        return {"weights": -float(sums.cost.sum())}

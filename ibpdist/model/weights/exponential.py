@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import NOTHING, Nothing
+from ibpdist.base.structs import Nothing
 from ibpdist.kernels import exponential
 from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import EntryPrior, RowDensity, Slab, WeightSums
+from ibpdist.model.weights._base import FixedWeights, RowDensity, Slab, WeightSums
 
 Matrix = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(FixedWeights):
     name: ClassVar[str] = "exponential"
     has_weights: ClassVar[bool] = True
     density: ClassVar[RowDensity] = RowDensity.SAMPLED
@@ -41,21 +41,11 @@ class Exponential:
     rows_have: ClassVar[str] = "have positive weights"
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
-    @property
-    def rehearsal(self) -> None:
-        return None
-
     def respond(self) -> exponential.Exponential:
         return exponential.Exponential()
 
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z * w
-
-    def slab(self, features: int, known: Slab | Nothing = NOTHING) -> Nothing:
-        return NOTHING
-
-    def entry_prior(self, log_odds: Matrix, slab: Slab | Nothing) -> EntryPrior:
-        return EntryPrior.untilted(log_odds)
 
     def best(
         self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
@@ -72,9 +62,6 @@ class Exponential:
 
     def neg_log_prior(self, w: Matrix) -> Matrix:
         return np.asarray(np.where(w >= 0, w, np.inf))
-
-    def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
-        return {"weights": -float(sums.cost.sum())}
 
     def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
         """Quantiles of the probabilities of the normals, exact in both tails."""

@@ -15,17 +15,15 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import laplace
-from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import EntryPrior, RowDensity, Slab, WeightSums
+from ibpdist.model.weights._base import FixedWeights, RowDensity
 
 Matrix = NDArray[Any]
 LOG_2 = float(np.log(2))
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(FixedWeights):
     name: ClassVar[str] = "laplace"
     has_weights: ClassVar[bool] = True
     density: ClassVar[RowDensity] = RowDensity.SAMPLED
@@ -37,39 +35,17 @@ class Laplace:
     rows_have: ClassVar[str] = "have Laplace weights"
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
-    @property
-    def rehearsal(self) -> None:
-        return None
-
     def respond(self) -> laplace.Laplace:
         return laplace.Laplace()
 
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z * w
 
-    def slab(self, features: int, known: Slab | Nothing = NOTHING) -> Nothing:
-        return NOTHING
-
-    def entry_prior(self, log_odds: Matrix, slab: Slab | Nothing) -> EntryPrior:
-        return EntryPrior.untilted(log_odds)
-
-    def best(
-        self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
-    ) -> tuple[Slab | Nothing, Matrix]:
-        """Lengths stay as they are: what is best for them needs sums of E |w|."""
-        return slab, np.ones(len(sums.on))
-
-    def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
-        return sums
-
     def variance(self, chance: Matrix) -> Matrix:
         return np.asarray(2.0 * chance)
 
     def neg_log_prior(self, w: Matrix) -> Matrix:
         return np.asarray(np.abs(w) + LOG_2)
-
-    def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
-        return {"weights": -float(sums.cost.sum())}
 
     def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
         """Quantiles of the probabilities of the normals, exact in both tails."""

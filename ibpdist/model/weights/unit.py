@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import NOTHING, Nothing
+from ibpdist.base.structs import Nothing
 from ibpdist.kernels import respond
-from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import EntryPrior, RowDensity, Slab, WeightSums
+from ibpdist.model.weights._base import FixedWeights, RowDensity, Slab, WeightSums
 
 Matrix = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(FixedWeights):
     name: ClassVar[str] = "unit"
     has_weights: ClassVar[bool] = False
     density: ClassVar[RowDensity] = RowDensity.INDEPENDENT
@@ -31,30 +30,11 @@ class Unit:
     rows_have: ClassVar[str] = "are present or absent"
     rules: ClassVar[frozenset[Rule]] = frozenset(Rule)
 
-    @property
-    def rehearsal(self) -> None:
-        return None
-
     def respond(self) -> respond.Unit:
         return respond.Unit()
 
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z
-
-    def slab(self, features: int, known: Slab | Nothing = NOTHING) -> Nothing:
-        return NOTHING
-
-    def entry_prior(self, log_odds: Matrix, slab: Slab | Nothing) -> EntryPrior:
-        return EntryPrior.untilted(log_odds)
-
-    def best(
-        self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
-    ) -> tuple[Slab | Nothing, Matrix]:
-        """A weight of one is not another."""
-        return slab, np.ones(len(sums.on))
-
-    def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
-        return sums
 
     def variance(self, chance: Matrix) -> Matrix:
         return np.asarray(chance * (1 - chance))

@@ -222,6 +222,7 @@ def _remarks(facts: Facts) -> Iterator[str]:
     used_up = diagnosis.used_up(most)
     remarks = diagnosis.remarks(facts.result["diagnosis"], most, weighted)
     yield from (text for text in remarks if text != used_up)
+    yield from diagnosis.remarks_on_parameters(facts.result["params"])
 
 
 def _remark(facts: Facts, text: str) -> Html:
