@@ -57,10 +57,13 @@ class System:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Settings of its parts that it does not have: samplers draw none of these, and features that are
-        present or absent have one noise for all rows."""
-        if self.sampler:
+        """Settings of its parts that it does not have: samplers draw neither means of weights nor the noise
+        of rows, those that take the rows in turn no intercept, and features that are present or absent have
+        one noise for all rows."""
+        if self.in_turn:
             return ("intercept", "mu", "row_noise")
+        if self.sampler:
+            return ("mu", "row_noise")
         return () if self.weights_type.has_weights else ("row_noise",)
 
     @property

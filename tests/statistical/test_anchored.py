@@ -3,6 +3,8 @@
 A wrong one must be caught at the length at which the right one passes.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,10 @@ SYSTEMS = {
     "fa masked column noise": Infinite("normal", "column", mask=scattered_mask(5)),
     "lg rows": Infinite(mask=scattered_mask(5), missing="rows"),
     "fa rows column noise": Infinite("normal", "column", mask=scattered_mask(5), missing="rows"),
+    "lg several intercept": Infinite(noise=0.5, scale=1.5, mass=3.0, intercept=True),
+    "fa intercept": Infinite("normal", "column", intercept=True),
+    "fa masked intercept": Infinite("normal", "column", mask=scattered_mask(5), intercept=True),
+    "lg rows intercept": Infinite(mask=scattered_mask(5), missing="rows", intercept=True),
 }
 
 
@@ -134,7 +140,7 @@ def even_chances(monkeypatch):
     right = births.propose_marks
 
     def wrong(marks, rest, noise, law, numbers):
-        even = births.BirthPrior(law.weights, 0.5, law.rate, law.noise, law.scale)
+        even = dataclasses.replace(law, offer=0.5)
         numbers = numbers.copy()
         numbers[:, 0] = np.where(numbers[:, 0] < law.offer, 0.1, 0.9)
         return right(marks, rest, noise, even, numbers)
@@ -170,6 +176,27 @@ def tries_before_flips(monkeypatch):
     monkeypatch.setattr(module.Anchored, "_flips", wrong)
 
 
+def births_without_intercept(monkeypatch):
+    """Rows are taken from zero where features are born."""
+    right = births.row_changes
+
+    def wrong(chunk, state, now, law, turns, draws):
+        return right(chunk, state, now, dataclasses.replace(law, base=0 * law.base), turns, draws)
+
+    monkeypatch.setattr(module, "row_changes", wrong)
+
+
+def tries_without_intercept(monkeypatch):
+    """The number of rows that have the column of a pair is not what the intercept is integrated with."""
+    right = xor.FeatureSums.with_column
+
+    def wrong(self, k, xors, pair):
+        made = right(self, k, xors, pair)
+        return replace(made, sums=dataclasses.replace(made.sums, first=self.sums.first))
+
+    monkeypatch.setattr(xor.FeatureSums, "with_column", wrong)
+
+
 HALF = {"chains": CHAINS // 2}
 WRONG = [
     (designated, FIXED, {"more": 1} | HALF),
@@ -181,6 +208,8 @@ WRONG = [
     (free_anchors, FIXED, {}),
     (forgetful_tries, SEVERAL, HALF),
     (tries_before_flips, SEVERAL, HALF),
+    (births_without_intercept, SYSTEMS["fa intercept"], HALF),
+    (tries_without_intercept, SYSTEMS["lg several intercept"], HALF),
 ]
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from ibpdist.kernels import respond
-from ibpdist.model.observations import dictionary, variances
+from ibpdist.model.observations import dictionary, drawn, variances
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.priors import _mass, beta_bernoulli
 from ibpdist.model.weights.normal import Normal
 from tests.support.geweke import Joint, scattered_mask, scores
@@ -35,6 +36,10 @@ SYSTEMS = {
     "lg rows": Joint(mask=scattered_mask(6), floor=1.0, missing="rows"),
     "fa rows column noise": Joint("normal", "column", mask=scattered_mask(6), floor=1.0, missing="rows"),
     "fa scale of features": Joint("normal", scale="feature", floor=1.0),
+    "lg intercept": Joint(floor=1.0, intercept=True),
+    "fa intercept": Joint("normal", "column", floor=1.0, intercept=True),
+    "fa masked intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, intercept=True),
+    "fa rows intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", intercept=True),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
 }
 
@@ -147,7 +152,22 @@ def old_dictionary(monkeypatch):
     monkeypatch.setattr(dictionary, "draw", lambda params, rng: replace(right(params, rng), mean=params.mean))
 
 
+def every_cell_counts_for_the_noise(monkeypatch):
+    """The noise is drawn as if the intercept took no cell."""
+    monkeypatch.setattr(GaussianSums, "cells", GaussianSums.raw_cells)
+
+
+def wide_intercept(monkeypatch):
+    """The intercept is drawn with twice its variance."""
+    right = drawn.drawn_intercept
+    monkeypatch.setattr(
+        drawn, "drawn_intercept", lambda params, sums, rng: right(params, sums, Stretched(rng))
+    )
+
+
 WRONG = [
+    (every_cell_counts_for_the_noise, "fa intercept", CHAINS // 2),
+    (wide_intercept, "lg intercept", CHAINS // 2),
     (odds_off, "lg fixed", CHAINS // 2),
     (old_dictionary, "fa fixed", CHAINS // 2),
     (count_off, "lg fixed", CHAINS // 2),

@@ -30,7 +30,7 @@ from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.beta_bernoulli import draw_beta
 from ibpdist.model.priors.buffet import Buffet, BuffetParams
 from tests.support import geweke
-from tests.support.geweke import RATE, WEIGHTS, Draw, loadings, variance, with_data
+from tests.support.geweke import RATE, WEIGHTS, Draw, above, loadings, of_intercept, variance, with_data
 
 Transition = Callable[[Chunk, ModelParams, RowState, Draws], tuple[ModelParams, RowState]]
 
@@ -49,13 +49,14 @@ class Infinite:
     missing: str = "groups"
     unit: float = 1.0
     floor: float = 1.0
+    intercept: bool = False
 
     @property
     def observed(self):
         return np.ones((self.rows, self.columns), bool) if self.mask is None else self.mask
 
     def model(self):
-        seen = Gaussian(self.noise, self.scale, missing=self.missing)
+        seen = Gaussian(self.noise, self.scale, missing=self.missing, intercept=self.intercept)
         return Model(Buffet(self.mass), WEIGHTS[self.weights], seen, DRAW)
 
     def chunk(self, x):
@@ -77,6 +78,7 @@ class Infinite:
             unit=np.asarray(self.unit),
             spread=np.full(self.columns, self.unit),
         )
+        observed = geweke.at_start(observed)
         counts = {"on": z.sum(axis=1), "rows": np.asarray(float(self.rows))}
         ids = np.arange(features)
         params = ModelParams(
@@ -89,7 +91,12 @@ class Infinite:
         return with_data(self, draw, rng)
 
     def statistics(self, draw):
-        return {**of_who_has_what(draw), **of_values(self, draw), **self._of_hyperparameters(draw)}
+        return {
+            **of_who_has_what(draw),
+            **of_values(self, draw),
+            **self._of_hyperparameters(draw),
+            **of_intercept(self, draw),
+        }
 
     def _of_hyperparameters(self, draw):
         """Those that are learned, alone and with the number of features."""
@@ -182,17 +189,18 @@ def of_who_has_what(draw):
 def of_values(joint, draw):
     """Statistics of what features look like, and of the data."""
     observed, z = draw.params.observation, draw.state.z
-    fit = loadings(draw) @ observed.mean
+    fit, x = loadings(draw) @ observed.mean, above(draw)
+    misfit = np.log(((x - fit)[joint.observed] ** 2).sum())
     made = {
         "log joint": log_joint(joint, draw),
         "cell": np.arcsinh(fit[0, 0]),
         "cell sq": np.arcsinh(fit[0, 0] ** 2),
-        "fit and x": np.arcsinh((fit * draw.x).sum()),
+        "fit and x": np.arcsinh((fit * x)[joint.observed].sum()),
         "fit": np.arcsinh((fit**2).sum()),
         "A": np.arcsinh((observed.mean**2).sum()),
-        "misfit": np.log(((draw.x - fit)[joint.observed] ** 2).sum()),
-        "data": np.log((draw.x[joint.observed] ** 2).sum()),
-        "K and misfit": len(z) * np.log(((draw.x - fit)[joint.observed] ** 2).sum()),
+        "misfit": misfit,
+        "data": np.log((x[joint.observed] ** 2).sum()),
+        "K and misfit": len(z) * misfit,
     }
     if joint.weights == "normal":
         made["w sq"] = np.log1p((z * draw.state.w**2).sum())
@@ -202,7 +210,7 @@ def of_values(joint, draw):
 def log_joint(joint, draw):
     """log p(x, A, z | variances, mass) up to a constant, who has what as a point process of columns."""
     prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
-    error = np.where(joint.observed, draw.x - loadings(draw) @ observed.mean, 0.0)
+    error = np.where(joint.observed, above(draw) - loadings(draw) @ observed.mean, 0.0)
     cells, on, rows = joint.observed.sum(axis=0), z.sum(axis=1), z.shape[1]
     total = -0.5 * (cells * np.log(observed.noise) + (error**2).sum(axis=0) / observed.noise).sum()
     total -= 0.5 * (np.log(observed.scale)[:, None] + observed.mean**2 / observed.scale[:, None]).sum()
@@ -221,7 +229,8 @@ def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: in
     """z score of the mean difference between end and start over independent chains, by statistic.
 
     Every chain starts from an exact draw of everything and alternates a transition with x drawn
-    anew; both leave the joint law as it is, so the mean difference is zero within its error.
+    anew; both leave the joint law as it is, so the mean difference is zero within its error. The end is before
+    the last draw of x.
     """
     changes = []
     for chain in range(chains):
@@ -230,8 +239,9 @@ def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: in
         first = joint.statistics(draw)
         for step in range(1, steps + 1):
             params, state = transition(joint.chunk(draw.x), draw.params, draw.state, draws.at(step))
-            draw = joint.renew(Draw(params, state, draw.x), rng)
-        last = joint.statistics(draw)
+            after = Draw(params, state, draw.x)
+            draw = joint.renew(after, rng)
+        last = joint.statistics(after)
         changes.append([last[name] - first[name] for name in first])
     table = np.array(changes, dtype=float)
     error = table.std(axis=0, ddof=1) / np.sqrt(chains)

@@ -59,7 +59,7 @@ from ibpdist.kernels.anchors import frozen, holders
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations._base import RowState, Survey
 from ibpdist.model.observations.gaussian import Gaussian
-from ibpdist.model.observations.gaussian_params import LOG_2PI
+from ibpdist.model.observations.gaussian_params import LOG_2PI, intercept_mean
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.priors.buffet import Buffet
 from ibpdist.model.weights._base import EntryPrior, WeightSums
@@ -231,13 +231,15 @@ class Anchored:
             rate=float(now.prior.mass) / float(now.rows),
             noise=now.observation.noise,
             scale=float(params.scale),
+            base=intercept_mean(now.observation),
         )
 
     def _level(self, chunk: Chunk, state: RowState, now: GaussianModelParams) -> tuple[float, float]:
         """Log likelihood of the rows, and what their weights cost."""
         noise = now.observation.noise
         y = self.model.weights.combine(state.z, state.w)
-        left = chunk.x - y.T @ now.observation.mean.astype(chunk.x.dtype)
+        base, mean = intercept_mean(now.observation), now.observation.mean
+        left = chunk.x - base.astype(chunk.x.dtype) - y.T @ mean.astype(chunk.x.dtype)
         seen = np.ones(left.shape, np.bool_) if chunk.observed is None else chunk.observed
         squares = np.where(seen, left, 0).astype(np.float64) ** 2 / noise
         likelihood = -0.5 * (squares.sum() + (seen * (LOG_2PI + np.log(noise))).sum())

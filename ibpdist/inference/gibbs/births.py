@@ -35,13 +35,15 @@ MOST_OFFERED = 0.5
 
 @dataclass(frozen=True)
 class BirthPrior:
-    """`offer` is the chance that a turn is a birth, `rate` mass / N, `noise` (column)."""
+    """`offer` is the chance that a turn is a birth, `rate` mass / N, `noise` (column). `base` (column) is
+    the intercept, zero without one."""
 
     weights: Weights
     offer: float
     rate: float
     noise: Float
     scale: float
+    base: Float
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def _row(
     y = prior.weights.combine(state.z[:, place], state.w[:, place]).astype(np.float64)
     old = Block(y[own], mean[own])
     y[own] = 0.0
-    rest = chunk.x[place] - y @ mean
+    rest = chunk.x[place] - prior.base - y @ mean
     seen = np.ones(rest.size, np.bool_) if chunk.observed is None else chunk.observed[place]
     marks = propose_marks(old.marks, rest[seen], prior.noise[seen], prior, numbers)
     if marks is old.marks:

@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.data._base import Chunk
-from ibpdist.model.observations.gaussian_params import ScatteredParams
+from ibpdist.model.observations.gaussian_params import ScatteredParams, intercept_mean
 from ibpdist.model.observations.gaussian_sums import ScatteredSums
+from ibpdist.model.observations.intercept import RowTotals
 from ibpdist.model.observations.tiles import tile_rows
 
 Matrix = NDArray[Any]
@@ -29,12 +31,14 @@ def seen_of(chunk: Chunk, rows: slice) -> NDArray[np.bool_]:
 
 
 def filled(chunk: Chunk, params: ScatteredParams, y: Matrix, draws: Draws) -> Chunk:
-    """The chunk with its hidden cells drawn given y (feature, row), the dictionary and the noise."""
+    """The chunk with its hidden cells drawn given y (feature, row), the intercept, the dictionary and the
+    noise."""
     stream, root, mean = draws.stream("missing"), np.sqrt(params.noise), params.mean
+    base = intercept_mean(params)
     x = chunk.x.copy()
     for rows in tiles(chunk):
         named = chunk.start + np.arange(rows.start, rows.stop)
-        guess = y[:, rows].T.astype(np.float64) @ mean + root * stream.normal(named, len(root)).T
+        guess = base + y[:, rows].T.astype(np.float64) @ mean + root * stream.normal(named, len(root)).T
         np.copyto(x[rows], guess, where=~seen_of(chunk, rows), casting="same_kind")
     return Chunk(chunk.index, chunk.start, x)
 
@@ -52,6 +56,7 @@ def drawn_sums(
         cross += now @ x
         squared += np.einsum("nd,nd->d", x, x, dtype=np.float64)
     np.fill_diagonal(gram, second)
+    on = y.sum(axis=1, dtype=np.float64)
     hidden = 0.0 if chunk.observed is None else (~chunk.observed).sum(axis=0)
     return ScatteredSums(
         rows=np.asarray(float(chunk.rows)),
@@ -63,4 +68,5 @@ def drawn_sums(
         second=np.zeros((features, columns)),
         bases=np.zeros((0, features, features)),
         spectra=np.zeros((0, features, columns)),
+        first=NOTHING if isinstance(params.intercept, Nothing) else RowTotals(on[None]),
     )

@@ -32,7 +32,7 @@ ROW = np.array([1.1, -0.7, 2.0])
 
 
 def law(weights=Unit(), offer=0.3, rate=0.6, scale=0.8):  # noqa: B008  # frozen
-    return BirthPrior(weights, offer, rate, NOISE, scale)
+    return BirthPrior(weights, offer, rate, NOISE, scale, np.zeros(NOISE.size))
 
 
 def density(marks, scale=0.8):
@@ -89,7 +89,7 @@ def test_without_singletons_there_is_no_death():
 
 def test_newborn_weights_are_from_the_prior():
     rng = np.random.default_rng(0)
-    now = BirthPrior(Normal(), 0.5, 1e9, NOISE, 1e-12)
+    now = BirthPrior(Normal(), 0.5, 1e9, NOISE, 1e-12, np.zeros(NOISE.size))
     found = [
         propose_marks(np.zeros(0), ROW, NOISE, now, np.array([[0.1, pick, 0.5]]))[0]
         for pick in rng.random(2000)
