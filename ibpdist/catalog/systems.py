@@ -57,13 +57,12 @@ class System:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Settings of its parts that it does not have: samplers draw neither means of weights nor the noise
-        of rows, those that take the rows in turn no intercept, and features that are present or absent have
-        one noise for all rows."""
+        """Settings of its parts that it does not have: samplers draw no noise of rows, those that take the
+        rows in turn no intercept, and features that are present or absent have one noise for all rows."""
         if self.in_turn:
-            return ("intercept", "mu", "row_noise")
+            return ("intercept", "row_noise")
         if self.sampler:
-            return ("mu", "row_noise")
+            return ("row_noise",)
         return () if self.weights_type.has_weights else ("row_noise",)
 
     @property

@@ -19,6 +19,8 @@ from ibpdist.inference.gibbs.anchors import Phase
 from ibpdist.model.model import Model
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.buffet import Buffet
+from ibpdist.model.weights._base import Slab
+from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
 from tests.support import enumeration_infinite as exact
 from tests.support.anchored_cases import after_flips, anchored, cut, step, transition, whole
@@ -53,6 +55,10 @@ SYSTEMS = {
     "lg several intercept": Infinite(noise=0.5, scale=1.5, mass=3.0, intercept=True),
     "fa intercept": Infinite("normal", "column", intercept=True),
     "fa masked intercept": Infinite("normal", "column", mask=scattered_mask(5), intercept=True),
+    "fa means": Infinite("normal", mu="learn"),
+    "fa fixed means": Infinite("normal", 0.5, 1.5, 1.0, mu="learn"),
+    "fa masked means": Infinite("normal", "column", mask=scattered_mask(5), intercept=True, mu="learn"),
+    "fa one mean": Infinite("normal", mu=1.5),
     "lg rows intercept": Infinite(mask=scattered_mask(5), missing="rows", intercept=True),
 }
 
@@ -197,6 +203,22 @@ def tries_without_intercept(monkeypatch):
     monkeypatch.setattr(xor.FeatureSums, "with_column", wrong)
 
 
+def newborn_marks_of_mean_zero(monkeypatch):
+    """Newborns have weights of mean zero, though their means are drawn."""
+    monkeypatch.setattr(Normal, "newborn", lambda self, uniforms: Slab(0 * uniforms))
+
+
+def newborn_means_of_the_other_sign(monkeypatch):
+    """The means of newborns are drawn as if their marks had the other sign."""
+    right = Normal.drawn
+
+    def wrong(self, slab, sums, rng):
+        sign = 1 if np.any(sums.cost) else -1
+        return right(self, slab, dataclasses.replace(sums, first=sign * sums.first), rng)
+
+    monkeypatch.setattr(Normal, "drawn", wrong)
+
+
 HALF = {"chains": CHAINS // 2}
 WRONG = [
     (designated, FIXED, {"more": 1} | HALF),
@@ -208,6 +230,8 @@ WRONG = [
     (free_anchors, FIXED, {}),
     (forgetful_tries, SEVERAL, HALF),
     (tries_before_flips, SEVERAL, HALF),
+    (newborn_marks_of_mean_zero, SYSTEMS["fa fixed means"], {}),
+    (newborn_means_of_the_other_sign, SYSTEMS["fa fixed means"], {}),
     (births_without_intercept, SYSTEMS["fa intercept"], HALF),
     (tries_without_intercept, SYSTEMS["lg several intercept"], HALF),
 ]

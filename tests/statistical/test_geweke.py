@@ -7,12 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from ibpdist.kernels import respond
 from ibpdist.model.observations import dictionary, drawn, variances
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.priors import _mass, beta_bernoulli
+from ibpdist.model.weights import normal
+from ibpdist.model.weights._base import FixedWeights
 from ibpdist.model.weights.normal import Normal
 from tests.support.geweke import Joint, scattered_mask, scores
 from tests.support.joint_infinite import same_priors
@@ -40,6 +43,10 @@ SYSTEMS = {
     "fa intercept": Joint("normal", "column", floor=1.0, intercept=True),
     "fa masked intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, intercept=True),
     "fa rows intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", intercept=True),
+    "fa means": Joint("normal", floor=1.0, mu="learn"),
+    "fa masked means": Joint("normal", "column", mask=scattered_mask(6), floor=1.0, mu="learn"),
+    "fa rows means": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", mu="learn"),
+    "fa one mean": Joint("normal", floor=1.0, mu=1.5),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
 }
 
@@ -165,7 +172,19 @@ def wide_intercept(monkeypatch):
     )
 
 
+def means_without_limits(monkeypatch):
+    """Means of weights are drawn as if their prior had no limits."""
+    monkeypatch.setattr(normal, "_inside", lambda mean, sd, uniforms: mean + sd * ndtri(uniforms))
+
+
+def old_means(monkeypatch):
+    """The weights of rows are drawn as if their means were zero."""
+    monkeypatch.setattr(Normal, "entry_prior", FixedWeights.entry_prior)
+
+
 WRONG = [
+    (means_without_limits, "fa means", CHAINS),
+    (old_means, "fa means", CHAINS // 2),
     (every_cell_counts_for_the_noise, "fa intercept", CHAINS // 2),
     (wide_intercept, "lg intercept", CHAINS // 2),
     (odds_off, "lg fixed", CHAINS // 2),

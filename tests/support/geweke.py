@@ -27,13 +27,13 @@ from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_params import GaussianParams, intercept_mean
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
-from ibpdist.model.weights.normal import Normal
+from ibpdist.model.weights._base import Slab
+from ibpdist.model.weights.normal import MOST, Normal
 from ibpdist.model.weights.unit import Unit
 
 RATE, PSEUDO_NOISE = 1.0, 1e-3
 START = 3.0
 """Where the intercept of the first column begins."""
-WEIGHTS = {"unit": Unit(), "normal": Normal()}
 
 
 def scattered_mask(rows):
@@ -60,11 +60,12 @@ class Joint:
     unit: float = 1.0
     floor: float = PSEUDO_NOISE
     intercept: bool = False
+    mu: str | float = 0.0
 
     def algorithm(self):
         model = Model(
             BetaBernoulli(self.mass),
-            WEIGHTS[self.weights],
+            weights_of(self),
             Gaussian(self.noise, self.scale, missing=self.missing, intercept=self.intercept),
             DRAW,
         )
@@ -101,7 +102,8 @@ def prior_draw(joint, alg, rng):
     mass = rng.exponential(1 / RATE) if joint.mass == "learn" else joint.mass
     log_on = np.log(rng.random(k)) * k / mass
     z = (np.log(rng.random((k, n))) < log_on[:, None]).astype(float)
-    w = rng.normal(size=(k, n)) if joint.weights == "normal" else np.zeros((0, n))
+    slab = slab_draw(joint, k, rng)
+    w = weights_draw(joint, slab, z, rng)
     scale = variance(joint.scale, joint.unit, k, rng)
     prior = BetaBernoulliParams(
         tau=np.ones((k, 2)),
@@ -122,9 +124,28 @@ def prior_draw(joint, alg, rng):
     )
     observed = at_start(observed)
     counts = {"on": z.sum(axis=1), "rows": np.asarray(float(n))}
-    params = ModelParams(prior, observed, ids=np.arange(k), **without_parents(k), **counts)
+    params = ModelParams(prior, observed, ids=np.arange(k), **without_parents(k), **counts, weights=slab)
     state = RowState(ids=params.ids, z=z, w=w)
     return with_data(joint, Draw(params, state, np.zeros((n, joint.columns))), rng)
+
+
+def weights_of(joint):
+    return Normal(joint.mu) if joint.weights == "normal" else Unit()
+
+
+def slab_draw(joint, features, rng):
+    """Means of the weights, from their prior."""
+    if joint.mu == "learn":
+        return Slab(rng.uniform(-MOST, MOST, features))
+    return weights_of(joint).slab(features)
+
+
+def weights_draw(joint, slab, z, rng):
+    """w (feature, row) from the prior."""
+    if joint.weights != "normal":
+        return np.zeros((0, z.shape[1]))
+    w = rng.normal(size=z.shape)
+    return w if isinstance(slab, Nothing) else w + slab.mean[:, None]
 
 
 def at_start(observed):
@@ -211,7 +232,27 @@ def statistics(joint, draw):
     if joint.weights == "normal":
         made["w sq"] = (z * draw.state.w**2).sum()
         made["w"] = (z[0] * draw.state.w[0]).sum()
-    return made | of_intercept(joint, draw)
+    return made | of_intercept(joint, draw) | of_slab(draw)
+
+
+def of_slab(draw):
+    """Statistics of the means of weights, in any order of features; those of one row apart."""
+    slab, z = draw.params.weights, draw.state.z
+    if isinstance(slab, Nothing):
+        return {}
+    on, total = z.sum(axis=1), (z * draw.state.w).sum(axis=1)
+    one, several = on == 1, on > 1
+    away = total - on * slab.mean
+    return {
+        "mu": slab.mean.sum(),
+        "mu sq": (slab.mean**2).sum(),
+        "mu of one row": (slab.mean[one] ** 2).sum(),
+        "mu of several": (slab.mean[several] ** 2).sum(),
+        "w and mu of one row": (total * slab.mean)[one].sum(),
+        "w and mu of several": (total * slab.mean)[several].sum(),
+        "w from mu": (away[on > 0] ** 2 / on[on > 0]).sum(),
+        "w from mu of one row": away[one].sum(),
+    }
 
 
 def of_intercept(joint, draw):

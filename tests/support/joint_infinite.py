@@ -30,7 +30,7 @@ from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.beta_bernoulli import draw_beta
 from ibpdist.model.priors.buffet import Buffet, BuffetParams
 from tests.support import geweke
-from tests.support.geweke import RATE, WEIGHTS, Draw, above, loadings, of_intercept, variance, with_data
+from tests.support.geweke import RATE, Draw, above, loadings, of_intercept, variance, weights_of, with_data
 
 Transition = Callable[[Chunk, ModelParams, RowState, Draws], tuple[ModelParams, RowState]]
 
@@ -50,6 +50,7 @@ class Infinite:
     unit: float = 1.0
     floor: float = 1.0
     intercept: bool = False
+    mu: str | float = 0.0
 
     @property
     def observed(self):
@@ -57,7 +58,7 @@ class Infinite:
 
     def model(self):
         seen = Gaussian(self.noise, self.scale, missing=self.missing, intercept=self.intercept)
-        return Model(Buffet(self.mass), WEIGHTS[self.weights], seen, DRAW)
+        return Model(Buffet(self.mass), weights_of(self), seen, DRAW)
 
     def chunk(self, x):
         return Chunk(0, 0, x, self.mask)
@@ -67,7 +68,8 @@ class Infinite:
         mass = rng.exponential(1 / RATE) if self.mass == "learn" else self.mass
         z = rng.permutation(buffet(self.rows, mass, rng))
         features = len(z)
-        w = rng.normal(size=z.shape) if self.weights == "normal" else np.zeros((0, self.rows))
+        slab = geweke.slab_draw(self, features, rng)
+        w = geweke.weights_draw(self, slab, z, rng)
         scale = variance(self.scale, self.unit, features, rng)
         blank = self.model().observation.summarise(self.chunk(np.zeros(self.observed.shape)))
         observed = replace(
@@ -82,7 +84,7 @@ class Infinite:
         counts = {"on": z.sum(axis=1), "rows": np.asarray(float(self.rows))}
         ids = np.arange(features)
         params = ModelParams(
-            prevalences(z, mass, rng), observed, ids=ids, **without_parents(features), **counts
+            prevalences(z, mass, rng), observed, ids=ids, **without_parents(features), **counts, weights=slab
         )
         nothing = np.zeros(self.observed.shape)
         return with_data(self, Draw(params, RowState(ids=ids, z=z, w=w), nothing), rng)
@@ -96,6 +98,7 @@ class Infinite:
             **of_values(self, draw),
             **self._of_hyperparameters(draw),
             **of_intercept(self, draw),
+            **geweke.of_slab(draw),
         }
 
     def _of_hyperparameters(self, draw):
@@ -229,8 +232,8 @@ def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: in
     """z score of the mean difference between end and start over independent chains, by statistic.
 
     Every chain starts from an exact draw of everything and alternates a transition with x drawn
-    anew; both leave the joint law as it is, so the mean difference is zero within its error. The end is before
-    the last draw of x.
+    anew; both leave the joint law as it is, so the mean difference is zero within its error. The end is
+    before the last draw of x.
     """
     changes = []
     for chain in range(chains):

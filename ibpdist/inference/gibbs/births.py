@@ -112,6 +112,8 @@ def _row(
     y[own] = 0.0
     rest = chunk.x[place] - prior.base - y @ mean
     seen = np.ones(rest.size, np.bool_) if chunk.observed is None else chunk.observed[place]
+    means = draws.uniform("birth means", chunk.start + place, 1, len(numbers))
+    numbers = np.column_stack([numbers, means])
     marks = propose_marks(old.marks, rest[seen], prior.noise[seen], prior, numbers)
     if marks is old.marks:
         return None
@@ -123,13 +125,15 @@ def _row(
 
 
 def propose_marks(marks: Float, rest: Float, noise: Float, prior: BirthPrior, numbers: Float) -> Float:
-    """Marks after turns with these uniforms (turn, 3); the same object when none was accepted."""
+    """Marks after turns with these uniforms (turn, 4); the same object when none was accepted. A newborn's
+    mark is drawn with the mean of its weights, which is then forgotten (samplers.md 5)."""
     odds = np.log(prior.rate) + np.log1p(-prior.offer) - np.log(prior.offer)
     level = log_evidence(marks, rest, noise, prior.scale)
-    for kind, pick, chance in numbers:
+    for kind, pick, chance, mean in numbers:
         size = marks.size
         if kind < prior.offer:
-            trial = np.append(marks, prior.weights.sample(1, 1, ndtri(np.array([[pick]])))[0])
+            slab = prior.weights.newborn(np.array([mean]))
+            trial = np.append(marks, prior.weights.sample(1, 1, ndtri(np.array([[pick]])), slab)[0])
             ratio = odds - np.log(size + 1)
         elif size:
             trial = np.delete(marks, int(pick * size))
