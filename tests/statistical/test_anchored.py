@@ -59,6 +59,20 @@ SYSTEMS = {
     "fa fixed means": Infinite("normal", 0.5, 1.5, 1.0, mu="learn"),
     "fa masked means": Infinite("normal", "column", mask=scattered_mask(5), intercept=True, mu="learn"),
     "fa one mean": Infinite("normal", mu=1.5),
+    "fa fixed uneven rows": Infinite("normal", 0.5, 1.5, 1.0, row_noise="learn"),
+    "fa all": Infinite("normal", "column", intercept=True, mu="learn", row_noise="learn"),
+    "fa all masked": Infinite(
+        "normal", "column", mask=scattered_mask(5), intercept=True, mu="learn", row_noise="learn"
+    ),
+    "fa all rows": Infinite(
+        "normal",
+        "column",
+        mask=scattered_mask(5),
+        missing="rows",
+        intercept=True,
+        mu="learn",
+        row_noise="learn",
+    ),
     "lg rows intercept": Infinite(mask=scattered_mask(5), missing="rows", intercept=True),
 }
 
@@ -69,7 +83,7 @@ def run(joint, monkeypatch, chains=CHAINS, sweeps=SWEEPS, more=0, **settings):
     return scores(joint, moved, chains, sweeps, seed=5)
 
 
-@pytest.mark.parametrize("name", ["lg", "fa masked column noise", "lg rows"])
+@pytest.mark.parametrize("name", ["lg", "fa masked column noise", "lg rows", "fa all rows"])
 def test_sampler_in_short(name, monkeypatch):
     """A hundred chains: catches gross faults every day."""
     said, size = worst(run(SYSTEMS[name], monkeypatch, 100, 2))
@@ -79,7 +93,9 @@ def test_sampler_in_short(name, monkeypatch):
 class TestAtLength:
     pytestmark = slow
 
-    @pytest.mark.parametrize("name", ["lg", "lg several", "lg masked", "fa masked column noise"])
+    @pytest.mark.parametrize(
+        "name", ["lg", "lg several", "lg masked", "fa masked column noise", "fa all masked"]
+    )
     def test_sampler(self, name, monkeypatch):
         said, size = worst(run(SYSTEMS[name], monkeypatch))
         assert size < PASS, said
@@ -219,6 +235,11 @@ def newborn_means_of_the_other_sign(monkeypatch):
     monkeypatch.setattr(Normal, "drawn", wrong)
 
 
+def births_in_even_rows(monkeypatch):
+    """Features are born as if all rows were as noisy as the typical one."""
+    monkeypatch.setattr(births.BirthPrior, "of_row", lambda self, state, place: self)
+
+
 HALF = {"chains": CHAINS // 2}
 WRONG = [
     (designated, FIXED, {"more": 1} | HALF),
@@ -232,6 +253,7 @@ WRONG = [
     (tries_before_flips, SEVERAL, HALF),
     (newborn_marks_of_mean_zero, SYSTEMS["fa fixed means"], {}),
     (newborn_means_of_the_other_sign, SYSTEMS["fa fixed means"], {}),
+    (births_in_even_rows, SYSTEMS["fa fixed uneven rows"], {}),
     (births_without_intercept, SYSTEMS["fa intercept"], HALF),
     (tries_without_intercept, SYSTEMS["lg several intercept"], HALF),
 ]

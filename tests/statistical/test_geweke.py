@@ -10,9 +10,10 @@ import pytest
 from scipy.special import ndtri
 
 from ibpdist.kernels import respond
-from ibpdist.model.observations import dictionary, drawn, variances
+from ibpdist.model.observations import dictionary, drawn, imputed, row_noise, variances
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.observations.row_noise import LEAST, MOST, Posterior
 from ibpdist.model.priors import _mass, beta_bernoulli
 from ibpdist.model.weights import normal
 from ibpdist.model.weights._base import FixedWeights
@@ -47,6 +48,22 @@ SYSTEMS = {
     "fa masked means": Joint("normal", "column", mask=scattered_mask(6), floor=1.0, mu="learn"),
     "fa rows means": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", mu="learn"),
     "fa one mean": Joint("normal", floor=1.0, mu=1.5),
+    "fa uneven rows": Joint("normal", floor=1.0, row_noise="learn"),
+    "fa all": Joint("normal", "column", floor=1.0, intercept=True, mu="learn", row_noise="learn"),
+    "fa all masked": Joint(
+        "normal", "column", mask=scattered_mask(6), floor=1.0, intercept=True, mu="learn", row_noise="learn"
+    ),
+    "fa all rows": Joint(
+        "normal",
+        "column",
+        "feature",
+        mask=scattered_mask(6),
+        floor=1.0,
+        missing="rows",
+        intercept=True,
+        mu="learn",
+        row_noise="learn",
+    ),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
 }
 
@@ -63,7 +80,8 @@ def worst(found):
 
 
 @pytest.mark.parametrize(
-    "name", ["lg fixed", "fa fixed", "fa masked column noise", "lg rows", "fa rows column noise"]
+    "name",
+    ["lg fixed", "fa fixed", "fa masked column noise", "lg rows", "fa rows column noise", "fa all masked"],
 )
 def test_sampler_in_short(name, monkeypatch):
     """A few hundred chains: catches gross faults every day."""
@@ -182,7 +200,34 @@ def old_means(monkeypatch):
     monkeypatch.setattr(Normal, "entry_prior", FixedWeights.entry_prior)
 
 
+def mean_precisions(monkeypatch):
+    """Rows keep the means of their precisions, and not draws."""
+    right = Posterior.of
+    monkeypatch.setattr(
+        Posterior,
+        "of",
+        lambda nu, cells, squares, chances=None: Posterior.known(right(nu, cells, squares).mean),
+    )
+
+
+def freedom_of_the_prior(monkeypatch):
+    """The law of the precisions is drawn without a look at them."""
+
+    def wrong(rows, freedom, sums, rng):
+        return float(np.exp(rng.uniform(np.log(LEAST), np.log(MOST))))
+
+    monkeypatch.setattr(row_noise, "drawn_freedom", wrong)
+
+
+def even_sums(monkeypatch):
+    """Rows with hidden cells count once in the sums, however precise they are."""
+    monkeypatch.setattr(imputed, "precision_of", lambda state: None)
+
+
 WRONG = [
+    (mean_precisions, "fa uneven rows", CHAINS // 2),
+    (freedom_of_the_prior, "fa uneven rows", CHAINS),
+    (even_sums, "fa all rows", CHAINS // 2),
     (means_without_limits, "fa means", CHAINS),
     (old_means, "fa means", CHAINS // 2),
     (every_cell_counts_for_the_noise, "fa intercept", CHAINS // 2),

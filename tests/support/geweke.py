@@ -18,7 +18,7 @@ import numpy as np
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
-from ibpdist.base.structs import Nothing, replace
+from ibpdist.base.structs import NOTHING, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import ModelParams, without_parents
@@ -26,6 +26,8 @@ from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_params import GaussianParams, intercept_mean
+from ibpdist.model.observations.row_noise import LEAST, RowNoise, RowPrecision
+from ibpdist.model.observations.row_noise import MOST as MOST_FREEDOM
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
 from ibpdist.model.weights._base import Slab
 from ibpdist.model.weights.normal import MOST, Normal
@@ -61,12 +63,13 @@ class Joint:
     floor: float = PSEUDO_NOISE
     intercept: bool = False
     mu: str | float = 0.0
+    row_noise: str = "none"
 
     def algorithm(self):
         model = Model(
             BetaBernoulli(self.mass),
             weights_of(self),
-            Gaussian(self.noise, self.scale, missing=self.missing, intercept=self.intercept),
+            gaussian_of(self),
             DRAW,
         )
         return Coordinate(model, self.features, self.inner)
@@ -123,10 +126,31 @@ def prior_draw(joint, alg, rng):
         spread=np.full(joint.columns, joint.unit),
     )
     observed = at_start(observed)
+    observed, precision = row_noise_draw(joint, observed, rng)
     counts = {"on": z.sum(axis=1), "rows": np.asarray(float(n))}
     params = ModelParams(prior, observed, ids=np.arange(k), **without_parents(k), **counts, weights=slab)
-    state = RowState(ids=params.ids, z=z, w=w)
+    state = RowState(ids=params.ids, z=z, w=w, precision=precision)
     return with_data(joint, Draw(params, state, np.zeros((n, joint.columns))), rng)
+
+
+def gaussian_of(joint):
+    more = {"missing": joint.missing, "intercept": joint.intercept, "row_noise": joint.row_noise}
+    return Gaussian(joint.noise, joint.scale, **more)
+
+
+def row_noise_draw(joint, observed, rng):
+    """The observation with a law of row noise from its prior, and the precisions of rows."""
+    if joint.row_noise == "none":
+        return observed, NOTHING
+    nu = np.exp(rng.uniform(np.log(LEAST), np.log(MOST_FREEDOM)))
+    tau = rng.gamma(nu / 2, 2 / nu, joint.rows)
+    return replace(observed, row_noise=RowNoise(np.asarray(nu))), RowPrecision(tau)
+
+
+def times(draw):
+    """(row) precisions."""
+    held = draw.state.precision
+    return np.ones(draw.state.z.shape[1]) if isinstance(held, Nothing) else held.mean
 
 
 def weights_of(joint):
@@ -172,7 +196,8 @@ def with_data(joint, draw, rng):
     """x given the rest, and the facts of x that the parameters carry."""
     observed = draw.params.observation
     fit = loadings(draw) @ observed.mean
-    x = intercept_mean(observed) + fit + np.sqrt(observed.noise) * rng.normal(size=fit.shape)
+    error = np.sqrt(observed.noise / times(draw)[:, None]) * rng.normal(size=fit.shape)
+    x = intercept_mean(observed) + fit + error
     x = np.where(joint.observed, x, 0.0)
     observed = replace(observed, squares=(x**2).sum(axis=0))
     if not isinstance(observed.intercept, Nothing):
@@ -192,7 +217,8 @@ def log_joint(joint, draw):
     prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
     error = np.where(joint.observed, above(draw) - loadings(draw) @ observed.mean, 0.0)
     cells = joint.observed.sum(axis=0)
-    total = -0.5 * (cells * np.log(observed.noise) + (error**2).sum(axis=0) / observed.noise).sum()
+    squares = (times(draw)[:, None] * error**2).sum(axis=0)
+    total = -0.5 * (cells * np.log(observed.noise) + squares / observed.noise).sum()
     total -= 0.5 * (np.log(observed.scale)[:, None] + observed.mean**2 / observed.scale[:, None]).sum()
     on = z.sum(axis=1)
     total += (on * prior.log_on + np.where(on < joint.rows, (joint.rows - on) * prior.log_off, 0.0)).sum()
@@ -232,7 +258,25 @@ def statistics(joint, draw):
     if joint.weights == "normal":
         made["w sq"] = (z * draw.state.w**2).sum()
         made["w"] = (z[0] * draw.state.w[0]).sum()
-    return made | of_intercept(joint, draw) | of_slab(draw)
+    return made | of_intercept(joint, draw) | of_slab(draw) | of_row_noise(joint, draw)
+
+
+def of_row_noise(joint, draw):
+    """Statistics of the precisions of rows and their law."""
+    observed, tau = draw.params.observation, times(draw)
+    if isinstance(observed.row_noise, Nothing):
+        return {}
+    error = np.where(joint.observed, above(draw) - loadings(draw) @ observed.mean, 0.0)
+    squares, log_nu = (error**2 / observed.noise).sum(axis=1) * tau, np.log(observed.row_noise.freedom)
+    return {
+        "log nu": log_nu,
+        "log nu sq": log_nu**2,
+        "log tau": np.log(tau).mean(),
+        "log tau sq": (np.log(tau) ** 2).mean(),
+        "nu and tau": log_nu * (np.log(tau) - tau).mean(),
+        "tau and misfit": np.log1p(squares).sum(),
+        "tau and z": np.log(tau) @ draw.state.z.sum(axis=0),
+    }
 
 
 def of_slab(draw):

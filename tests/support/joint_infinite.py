@@ -26,7 +26,6 @@ from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.model.model import Model
 from ibpdist.model.observations import noise_and_scale
 from ibpdist.model.observations._base import RowState
-from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.beta_bernoulli import draw_beta
 from ibpdist.model.priors.buffet import Buffet, BuffetParams
 from tests.support import geweke
@@ -51,14 +50,14 @@ class Infinite:
     floor: float = 1.0
     intercept: bool = False
     mu: str | float = 0.0
+    row_noise: str = "none"
 
     @property
     def observed(self):
         return np.ones((self.rows, self.columns), bool) if self.mask is None else self.mask
 
     def model(self):
-        seen = Gaussian(self.noise, self.scale, missing=self.missing, intercept=self.intercept)
-        return Model(Buffet(self.mass), weights_of(self), seen, DRAW)
+        return Model(Buffet(self.mass), weights_of(self), geweke.gaussian_of(self), DRAW)
 
     def chunk(self, x):
         return Chunk(0, 0, x, self.mask)
@@ -80,14 +79,14 @@ class Infinite:
             unit=np.asarray(self.unit),
             spread=np.full(self.columns, self.unit),
         )
-        observed = geweke.at_start(observed)
+        observed, precision = geweke.row_noise_draw(self, geweke.at_start(observed), rng)
         counts = {"on": z.sum(axis=1), "rows": np.asarray(float(self.rows))}
         ids = np.arange(features)
         params = ModelParams(
             prevalences(z, mass, rng), observed, ids=ids, **without_parents(features), **counts, weights=slab
         )
         nothing = np.zeros(self.observed.shape)
-        return with_data(self, Draw(params, RowState(ids=ids, z=z, w=w), nothing), rng)
+        return with_data(self, Draw(params, RowState(ids=ids, z=z, w=w, precision=precision), nothing), rng)
 
     def renew(self, draw, rng):
         return with_data(self, draw, rng)
@@ -99,6 +98,7 @@ class Infinite:
             **self._of_hyperparameters(draw),
             **of_intercept(self, draw),
             **geweke.of_slab(draw),
+            **geweke.of_row_noise(self, draw),
         }
 
     def _of_hyperparameters(self, draw):
@@ -215,7 +215,8 @@ def log_joint(joint, draw):
     prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
     error = np.where(joint.observed, above(draw) - loadings(draw) @ observed.mean, 0.0)
     cells, on, rows = joint.observed.sum(axis=0), z.sum(axis=1), z.shape[1]
-    total = -0.5 * (cells * np.log(observed.noise) + (error**2).sum(axis=0) / observed.noise).sum()
+    squares = (geweke.times(draw)[:, None] * error**2).sum(axis=0)
+    total = -0.5 * (cells * np.log(observed.noise) + squares / observed.noise).sum()
     total -= 0.5 * (np.log(observed.scale)[:, None] + observed.mean**2 / observed.scale[:, None]).sum()
     total += betaln(on, rows - on + 1).sum() + len(on) * np.log(float(prior.mass))
     return float(total - float(prior.mass) * (1 / np.arange(1, rows + 1)).sum())

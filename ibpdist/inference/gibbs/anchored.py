@@ -54,7 +54,7 @@ from ibpdist.inference.gibbs.births import (
     row_changes,
     without_dead_features,
 )
-from ibpdist.inference.gibbs.levels import level
+from ibpdist.inference.gibbs.levels import Level, level
 from ibpdist.inference.gibbs.xor import FeatureSums, pairs_of, try_xor, xor_sums
 from ibpdist.inference.moves.renew import GaussianFit
 from ibpdist.inference.starts.begin import Begin, Random
@@ -156,6 +156,7 @@ class Anchored:
             scale=np.asarray(scale),
             likelihood=np.zeros(()),
             cost=np.zeros(()),
+            row_noise=np.zeros(()),
             weight=np.zeros(features),
             **no_anchors(features),
         )
@@ -210,7 +211,7 @@ class Anchored:
             changed = list(
                 row_changes(chunk, state, params.now, self._birth_prior(params), self.turns, draws)
             )
-            gained = sum(c.likelihood for c in changed), sum(c.cost for c in changed)
+            gained = Level(sum((c.likelihood for c in changed), 0.0), sum((c.cost for c in changed), 0.0))
         state, places = without_dead_features(state, changed), order(chunk, draws.at(draws.step + 1))
         on, first = holders(state.z, places)
         sizes = [c.born.marks.size for c in changed]
@@ -221,8 +222,9 @@ class Anchored:
             first=first,
             weight=self.model.weights.combine(state.z, state.w).sum(axis=1, dtype=np.float64),
             rows=np.asarray(float(chunk.rows)),
-            likelihood=np.asarray(float(gained[0])),
-            cost=np.asarray(float(gained[1])),
+            likelihood=np.asarray(gained.likelihood),
+            cost=np.asarray(gained.cost),
+            row_noise=np.asarray(gained.row_noise),
             owner=chunk.start + at.astype(np.float64),
             mark=np.concatenate([empty[:, 0], *(c.born.marks for c in changed)]),
             place=places[at],
@@ -278,6 +280,7 @@ class Anchored:
             fresh=params.fresh + born,
             likelihood=params.likelihood + sums.likelihood,
             cost=params.cost + sums.cost,
+            row_noise=params.row_noise + sums.row_noise,
             first=np.append(sums.first[keep], sums.place)[mixed],
             owner=np.append(np.full(len(keep), NO_ROW), sums.owner.astype(np.int64))[mixed],
             mark=np.append(np.zeros(len(keep)), sums.mark)[mixed],
@@ -310,6 +313,7 @@ class Anchored:
             fresh=params.fresh + len(params.pairs),
             likelihood=np.asarray(info.terms["likelihood"]),
             cost=model.entries.cost.sum(),
+            row_noise=np.asarray(info.terms.get("row noise", 0.0)),
             weight=model.entries.first,
             **no_anchors(len(now.ids)),
         )
@@ -354,6 +358,7 @@ class Anchored:
             **model.weights.score(weights, now.weights),
             **model.weights.slab_score(now.weights),
             "likelihood": float(params.likelihood),
+            **self._of_row_noise(params),
             **self.observation.priors(now.observation),
         }
         objective = sum(terms.values())
@@ -365,6 +370,10 @@ class Anchored:
             "entries": float(now.on.sum()),
         }
         return Info({**facts, **terms}, self.observation.magnitude(now.observation))
+
+    def _of_row_noise(self, params: AnchoredParams) -> dict[str, float]:
+        even = isinstance(params.now.observation.row_noise, Nothing)
+        return {} if even else {"row noise": float(params.row_noise)}
 
     def rescale_old_sums(self, params: AnchoredParams, sums: BirthSums | FlipSums) -> BirthSums | FlipSums:
         return sums

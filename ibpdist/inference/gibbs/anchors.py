@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import Array, dims, replace, struct
+from ibpdist.base.structs import NOTHING, Array, Nothing, dims, replace, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import align
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
+from ibpdist.model.observations.row_noise import RowPrecision
 
 NO_ROW = -1
 """The owner of a feature that was not born in the last step."""
@@ -35,7 +36,7 @@ class AnchoredParams:
     last step begins in the row `owner` (feature) with the weight `mark`. Ids from `fresh` on were never
     used. `pairs` of features are tried after the coming flips (xor.py).
     `scale` is that of newborns. `likelihood` and `cost` (of weights with mean zero) are those of the rows,
-    and `weight` (feature) sums their weights.
+    and `weight` (feature) sums their weights. `row_noise` is the term of the noise of rows.
     """
 
     now: GaussianModelParams
@@ -49,6 +50,7 @@ class AnchoredParams:
     mark: Array = dims("feature")
     pairs: Array = dims("pair two")
     weight: Array = dims("feature", default=0.0)
+    row_noise: Array = dims(default=0.0)
 
 
 @struct("anchored-row-state", since=1)
@@ -70,8 +72,8 @@ class FlipSums:
 @struct
 class BirthSums:
     """After births and deaths: counts of holders, the first place of one and the sum of weights, of the
-    features that there were; the newborns, in the order of their rows; and what log likelihood and cost
-    gained."""
+    features that there were; the newborns, in the order of their rows; and what log likelihood, cost and the
+    term of row noise gained."""
 
     on: Array = dims("feature")
     first: Array = dims("feature", reduce="min")
@@ -79,6 +81,7 @@ class BirthSums:
     rows: Array = dims()
     likelihood: Array = dims()
     cost: Array = dims()
+    row_noise: Array = dims()
     owner: Array = dims("born", reduce="concat", along="born")
     mark: Array = dims("born", reduce="concat", along="born")
     place: Array = dims("born", reduce="concat", along="born")
@@ -95,9 +98,19 @@ def no_anchors(features: int) -> dict[str, Any]:
     }
 
 
+def _with_precision(state: RowState, even: bool) -> RowState:
+    """Row state that has precisions of rows where there are such, and only there."""
+    if even == isinstance(state.precision, Nothing):
+        return state
+    if even:
+        return replace(state, precision=NOTHING)
+    return replace(state, precision=RowPrecision(np.ones(state.z.shape[1], state.z.dtype)))
+
+
 def joined(state: RowState, params: AnchoredParams, start: int, weighted: bool) -> RowState:
     """Row state for the features of `params`: newborns are with their owners. `weighted` tells whether rows
     keep weights, which row state without a feature does not show."""
+    state = _with_precision(state, isinstance(params.now.observation.row_noise, Nothing))
     made = align(state, params.now)
     if made is state:
         return state

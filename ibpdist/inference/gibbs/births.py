@@ -15,6 +15,7 @@ something to do. When anything was accepted the whole block is drawn anew.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import replace
+from ibpdist.base.structs import Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
@@ -44,6 +45,12 @@ class BirthPrior:
     noise: Float
     scale: float
     base: Float
+
+    def of_row(self, state: RowState, place: int) -> BirthPrior:
+        """With the noise of a row."""
+        if isinstance(state.precision, Nothing):
+            return self
+        return dataclasses.replace(self, noise=self.noise / float(state.precision.mean[place]))
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,7 @@ def _row(
     draws: Draws,
 ) -> RowChange | None:
     """The row at a place of the chunk, if its singletons `own` change."""
-    mean = now.observation.mean
+    mean, prior = now.observation.mean, prior.of_row(state, place)
     y = prior.weights.combine(state.z[:, place], state.w[:, place]).astype(np.float64)
     old = Block(y[own], mean[own])
     y[own] = 0.0

@@ -19,16 +19,18 @@ from ibpdist.model.observations.rotation import Family
 def drawn_params(
     observation: NoiseAndScale, params: GaussianParams, sums: GaussianSums, rng: np.random.Generator
 ) -> GaussianParams:
-    """Dictionary, noise, scale and intercept, each drawn from its conditional."""
+    """Dictionary, noise, scale, intercept and the law of row noise, each drawn from its conditional."""
     solved = dictionary.solve(params, dictionary.rotations(params, sums, Family.STRUCTURED))
     made = observation.drawn_variances(dictionary.draw(solved, rng), sums, rng)
-    return replace(made, intercept=drawn_intercept(made, sums, rng))
+    made = replace(made, intercept=drawn_intercept(made, sums, rng))
+    return replace(made, row_noise=sums.drawn_row_noise(made, rng))
 
 
 def drawn_intercept(
     params: GaussianParams, sums: GaussianSums, rng: np.random.Generator
 ) -> Intercept | Nothing:
-    """b_d ~ N(xbar_d - ybar A_d, psi_d / n_d), given the dictionary and the noise."""
+    """b_d ~ N(xbar_d - ybar A_d, psi_d / n_d), given the dictionary and the noise; rows count by their
+    precision."""
     found = sums.intercept(params)
     if isinstance(found, Nothing):
         return NOTHING

@@ -25,7 +25,7 @@ from ibpdist.model.observations.drawn import drawn_params
 from ibpdist.model.observations.facts import common, survey_of
 from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams, ScatteredParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
-from ibpdist.model.observations.imputed import filled
+from ibpdist.model.observations.imputed import filled, precision_of
 from ibpdist.model.observations.intercept import initial as initial_intercept
 from ibpdist.model.observations.intercept import regrouped
 from ibpdist.model.observations.noise_and_scale import NoiseAndScale
@@ -302,7 +302,7 @@ class Gaussian(NoiseAndScale):
         """The chunk as the sums of its draws have it: with the cells that were drawn, if any were."""
         if not isinstance(params, ScatteredParams):
             return chunk
-        return filled(chunk, params, weights.combine(state.z, state.w), draws)
+        return filled(chunk, params, weights.combine(state.z, state.w), precision_of(state), draws)
 
     def update(
         self, params: GaussianParams, sums: GaussianSums, rule: Rule, rng: np.random.Generator

@@ -88,6 +88,13 @@ class GaussianSums:
             return params.row_noise
         return RowNoise(np.asarray(row_noise.best_freedom(float(self.rows), self.precisions)))
 
+    def drawn_row_noise(self, params: GaussianParams, rng: np.random.Generator) -> RowNoise | Nothing:
+        """The law of the precisions of rows drawn given these."""
+        if isinstance(self.precisions, Nothing):
+            return params.row_noise
+        before = gaussian_params.freedom_of(params)
+        return RowNoise(np.asarray(row_noise.drawn_freedom(float(self.rows), before, self.precisions, rng)))
+
     def row_noise_score(self, params: GaussianParams) -> dict[str, float]:
         """What the precisions of rows add to the objective."""
         if isinstance(self.precisions, Nothing):

@@ -96,13 +96,15 @@ def _squares_of(params: GaussianParams, dtype: np.dtype[Any]) -> Squares:
     return Squares(origin.astype(dtype), weight.astype(dtype), slope.astype(dtype), fixed, cells)
 
 
-def precisions(params: GaussianParams, tile: Tile, swept: Swept) -> tuple[Matrix, RowNoiseSums]:
-    """E tau of the rows of a tile, and the sums of their precisions."""
+def precisions(
+    params: GaussianParams, tile: Tile, swept: Swept, chances: Float | None
+) -> tuple[Matrix, RowNoiseSums]:
+    """E tau of the rows of a tile, or a draw with `chances` (row), and the sums of their precisions."""
     tables, seen = squares_of(params, tile.x.dtype), tile.seen
     long = np.diff(tile.starts)
     fixed, cells = (np.repeat(tile.masks @ table, long) for table in (tables.fixed, tables.cells))
     left = row_squares(tile.x, seen, tables.origin, tables.weight, tables.slope) + fixed
-    found = Posterior.of(freedom_of(params), cells, left + _explained(tile, swept))
+    found = Posterior.of(freedom_of(params), cells, left + _explained(tile, swept), chances)
     times = found.mean.astype(tile.x.dtype)
     sums = np.zeros((2, tile.x.shape[1]))
     weighted_columns(tile.x, seen, tables.origin, times, sums)

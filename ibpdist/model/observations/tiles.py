@@ -190,7 +190,7 @@ class Pass:
         tile = Tile(self.chunk, rows, x, pulled(made, x, starts, masks), gamma, starts, masks)
         swept, times, sums = self.swept(tile, part), None, None
         if part.precision is not None:
-            times, sums = precisions(made.params, tile, swept)
+            times, sums = precisions(made.params, tile, swept, part.chances)
             part.precision[:] = times
         self.entries.put(rows, part)
         counted = swept.y if times is None else swept.y * times
