@@ -109,6 +109,7 @@ _TERMS = (
     Variable("likelihood", "(chain) step", "expected log likelihood of the data", NATS),
     Variable("dictionary", "(chain) step", "prior and entropy of the dictionary", NATS),
     Variable("weights", "(chain) step", "prior and entropy of the weights", NATS),
+    Variable("weight means", "(chain) step", "prior of the means of the weights, of a sampler", NATS),
     Variable("z prior", "(chain) step", "prior of who has which feature", NATS),
     Variable("z entropy", "(chain) step", "entropy of who has which feature", NATS),
     Variable("sticks", "(chain) step", "prior and entropy of the sticks of an infinite prior", NATS),
