@@ -163,6 +163,14 @@ def freedom_of(params: GaussianParams) -> float:
     return np.inf if isinstance(params.row_noise, Nothing) else float(params.row_noise.freedom)
 
 
+def pseudo_cells(params: GaussianParams) -> tuple[float, float]:
+    """Pseudo cells of the noise's prior that belong to rows with precisions, and their squares, for each
+    visible cell."""
+    if isinstance(params.row_noise, Nothing):
+        return 0.0, 0.0
+    return params.row_noise.pseudo_cells(params.noise, params.cells)
+
+
 def intercept_mean(params: GaussianParams) -> Float:
     """(column) the mean of the intercept; zero where there is none."""
     if isinstance(params.intercept, Nothing):

@@ -6,6 +6,11 @@
 with D_n the number of cells of the row that are seen, and E_n the sum over them of the expected squared
 residual in units of psi_d (factors.md 10). Rows count with T_n = E tau_n in the sums that the dictionary and
 the noise are updated from; the degrees of freedom nu are set to where the objective is highest.
+
+The pseudo cells of the noise's prior (noise_and_scale.py) belong to the rows, to each in proportion to its
+visible cells, and are as precise as the row: they add to D_n and E_n. So the prior holds the noise of an
+average row. If they had the precision one, the prior of many columns would hold the noise of all rows too
+small, and precisions that make up for it would look uneven (factors.md 10).
 """
 
 from __future__ import annotations
@@ -27,9 +32,18 @@ START = 10.0
 
 @struct("row-noise", since=1)
 class RowNoise:
-    """`freedom` is nu."""
+    """`freedom` is nu. The noise of each column has `share` pseudo cells of variance `weak` (column)."""
 
     freedom: Array = dims()
+    share: Array = dims(default=0.0)
+    weak: Array = dims("column", default=0.0)
+
+    def pseudo_cells(self, noise: Float, cells: Float) -> tuple[float, float]:
+        """For each visible cell how many pseudo cells there are, and their squares in units of the noise
+        (column); there are `cells` (column) visible ones."""
+        total = max(float(cells.sum()), 1.0)
+        count, squares = float(self.share) * noise.size, float(self.share) * float((self.weak / noise).sum())
+        return count / total, squares / total
 
 
 @struct("row-precision", since=1)
@@ -50,13 +64,14 @@ class WeightedTotals:
 
 @struct
 class RowNoiseSums:
-    """Sums over rows of E tau, E log tau, the entropy of tau, and E log tau times the number of seen cells;
-    `weighted` is there where columns are grouped."""
+    """Sums over rows of E tau, E log tau, the entropy of tau, and of E log tau and E tau times the number of
+    seen cells; `weighted` is there where columns are grouped."""
 
     precision: Array = dims()
     log: Array = dims()
     entropy: Array = dims()
     cells: Array = dims()
+    seen: Array = dims()
     weighted: WeightedTotals | Nothing = record(default=NOTHING, kw_only=True)
 
 
@@ -69,9 +84,12 @@ class Posterior:
     entropy: Float
 
     @classmethod
-    def of(cls, freedom: float, cells: Float, squares: Float) -> Posterior:
-        """From the numbers of seen cells, and the sums of their squared residuals."""
-        a, b = 0.5 * (freedom + cells), 0.5 * (freedom + np.maximum(squares, 0.0))
+    def of(cls, freedom: float, cells: Float, squares: Float, pseudo: tuple[float, float]) -> Posterior:
+        """From the numbers of seen cells, the sums of their squared residuals, and the pseudo cells and their
+        squares for each of them."""
+        count, level = pseudo
+        a = 0.5 * (freedom + (1 + count) * cells)
+        b = 0.5 * (freedom + np.maximum(squares, 0.0) + level * cells)
         log_b, psi = np.log(b), digamma(a)
         return cls(a / b, psi - log_b, a - log_b + gammaln(a) + (1 - a) * psi)
 
@@ -81,6 +99,7 @@ class Posterior:
             log=np.asarray(self.log.sum()),
             entropy=np.asarray(self.entropy.sum()),
             cells=np.asarray(self.log @ cells),
+            seen=np.asarray(self.mean @ cells),
             weighted=weighted,
         )
 
@@ -103,8 +122,12 @@ def best_freedom(rows: float, sums: RowNoiseSums) -> float:
     return 2 * float(brentq(slope, low, high, xtol=1e-12, rtol=1e-12))
 
 
-def score(rows: float, freedom: float, sums: RowNoiseSums) -> float:
-    """What precisions of rows add to the objective: sum_n D_n E log tau_n / 2 - KL(q(tau_n) || p(tau_n))."""
-    h = 0.5 * freedom
+def score(
+    rows: float, freedom: float, sums: RowNoiseSums, total: float, pseudo: tuple[float, float]
+) -> float:
+    """What precisions of rows add to the objective: sum_n D_n E log tau_n / 2 - KL(q(tau_n) || p(tau_n)), and
+    the same of the pseudo cells of `total` visible ones, where the prior of the noise takes tau for one."""
+    h, (count, level) = 0.5 * freedom, pseudo
     prior: float = rows * (h * np.log(h) - gammaln(h)) + (h - 1) * float(sums.log) - h * float(sums.precision)
-    return 0.5 * float(sums.cells) + prior + float(sums.entropy)
+    weak = count * float(sums.cells) - level * (float(sums.seen) - total)
+    return 0.5 * (float(sums.cells) + weak) + prior + float(sums.entropy)

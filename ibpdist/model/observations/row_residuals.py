@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from ibpdist.base.structs import Nothing
 from ibpdist.data._base import Chunk
 from ibpdist.kernels.row_squares import row_squares, weighted_columns
-from ibpdist.model.observations.gaussian_params import GaussianParams, freedom_of, precision_gram
+from ibpdist.model.observations.gaussian_params import (
+    GaussianParams,
+    freedom_of,
+    precision_gram,
+    pseudo_cells,
+)
 from ibpdist.model.observations.patterns import Rows
 from ibpdist.model.observations.row_noise import Posterior, RowNoiseSums, WeightedTotals
 
@@ -102,15 +107,16 @@ def precisions(params: GaussianParams, tile: Tile, swept: Swept) -> tuple[Matrix
     long = np.diff(tile.starts)
     fixed, cells = (np.repeat(tile.masks @ table, long) for table in (tables.fixed, tables.cells))
     left = row_squares(tile.x, seen, tables.origin, tables.weight, tables.slope) + fixed
-    found = Posterior.of(freedom_of(params), cells, left + _explained(tile, swept))
+    squares = left + _explained(tile, swept)
+    found = Posterior.of(freedom_of(params), cells, squares, pseudo_cells(params))
     times = found.mean.astype(tile.x.dtype)
     sums = np.zeros((2, tile.x.shape[1]))
     weighted_columns(tile.x, seen, tables.origin, times, sums)
     weight = tile.masks.T @ np.add.reduceat(times, tile.starts[:-1], dtype=np.float64)
     moved = tables.origin.astype(np.float64) * weight[params.group]
     total = sums[0] + moved
-    squares = sums[1] + tables.origin * (sums[0] + total)
-    return times, found.sums(cells, WeightedTotals(weight, total, squares))
+    moments = WeightedTotals(weight, total, sums[1] + tables.origin * (sums[0] + total))
+    return times, found.sums(cells, moments)
 
 
 def _explained(tile: Tile, swept: Swept) -> Float:
