@@ -16,8 +16,9 @@ from ibpdist.inference._base import Local, Params, Steps, Sums
 from ibpdist.inference.starts import start_questions
 from ibpdist.inference.stopping import Snapshot
 
-Looked = Callable[[str, int, int], None]
-"""Called with what is done before the first step, in words, with the chunks that are done and all chunks."""
+Looked = Callable[[str, int, int | None], None]
+"""Called with what is done before the first step, in words, with the chunks that are done and all chunks, if
+it is done chunk by chunk."""
 
 
 def sweeps(
@@ -64,7 +65,11 @@ def initial(
         what = f"looking for a start, pass {-step}"
         return reduced(_counted(engine.each(LOOK, step), what, engine.chunks, looked))
 
-    return start_questions.initial(algorithm, survey, at, answer)
+    def answered() -> None:
+        if looked is not None:
+            looked("finding where to begin", 1, None)
+
+    return start_questions.initial(algorithm, survey, at, answer, answered)
 
 
 def _counted(parts: Iterable[Part], what: str, chunks: int, looked: Looked | None) -> Iterator[Part]:

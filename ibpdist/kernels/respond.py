@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from ibpdist.kernels.scalars import exp_negative, log1p_unit
+from ibpdist.kernels.scalars import exp_negative, log1p_unit, log_positive
 
 LOG_2PI = math.log(2 * math.pi)
 
@@ -85,8 +85,14 @@ def odds_at(odds, i):
     raise NotImplementedError("compiled only")
 
 
-def precision_at(precision, like, i):
-    """By how much the cells of a row are more precise than the noise says; one where none are given."""
+def precision_at(precision, like, r):
+    """By how much the cells of a row of a strip are more precise than the noise says; one where none are
+    given."""
+    raise NotImplementedError("compiled only")
+
+
+def if_uneven(precision, table):
+    """A table where rows have precisions of their own, otherwise None."""
     raise NotImplementedError("compiled only")
 
 
@@ -120,7 +126,7 @@ def _weigh_normal(weights, rule, linear, quad, normal):
         precision = F(weights.precision)
         v = one / (precision + quad)
         m = v * linear
-        shrink = F(math.log(precision * v))
+        shrink = log_positive(precision * v)
         w2 = m * m + v
         return half * (shrink + m * linear), m, w2, half * (precision * w2 - shrink - one)
 
@@ -140,7 +146,7 @@ def _draw_normal(weights, rule, linear, quad, normal):
         m = v * linear
         w = m + math.sqrt(v) * normal
         cost = half * (precision * w * w + log_2pi - F(math.log(precision)))
-        return half * (F(math.log(precision * v)) + m * linear), w, w * w, cost
+        return half * (log_positive(precision * v) + m * linear), w, w * w, cost
 
     return impl
 
@@ -223,11 +229,18 @@ def _odds_at(odds, i):
 
 
 @overload(precision_at, inline="always")
-def _precision_at(precision, like, i):
+def _precision_at(precision, like, r):
     if isinstance(precision, types.Array):
-        return lambda precision, like, i: precision[i]
+        return lambda precision, like, r: precision[r]
     one = _float(like)(1.0)
-    return lambda precision, like, i: one
+    return lambda precision, like, r: one
+
+
+@overload(if_uneven, inline="always")
+def _if_uneven(precision, table):
+    if isinstance(precision, types.Array):
+        return lambda precision, table: table
+    return lambda precision, table: None
 
 
 @overload(uneven, inline="always")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
+OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 LANES = 32
 index = np.uint64
 
@@ -19,9 +19,9 @@ def _total(lanes):
 
 
 @njit(cache=True, **OPTIONS)
-def row_squares(x, seen, origin, weight, slope):
-    """(row) sums of weight (x - origin)^2 + slope (x - origin) over cells that are `seen` (row, column), or
-    over all where it is empty."""
+def row_squares(x, seen, origin, weight):
+    """(row) sums of weight (x - origin)^2 over cells that are `seen` (row, column), or over all where it is
+    empty."""
     rows, columns = x.shape
     made, lanes = np.empty(rows), np.zeros(LANES, x.dtype)
     whole = columns - columns % LANES
@@ -30,17 +30,36 @@ def row_squares(x, seen, origin, weight, slope):
         if seen.size:
             for d in range(columns):
                 away = (x[n, d] - origin[d]) * seen[n, d]
-                lanes[d % LANES] += away * (weight[d] * away + slope[d])
+                lanes[d % LANES] += away * away * weight[d]
         else:
             for b in range(0, whole, LANES):
                 for i in range(32):
                     at = index(b + i)
                     away = x[n, at] - origin[at]
-                    lanes[i] += away * (weight[at] * away + slope[at])
+                    lanes[i] += away * away * weight[at]
             for d in range(whole, columns):
                 away = x[n, d] - origin[d]
-                lanes[0] += away * (weight[d] * away + slope[d])
+                lanes[0] += away * away * weight[d]
         made[n] = _total(lanes)
+    return made
+
+
+@njit(cache=True, **OPTIONS)
+def explained(y, slope, pull, square, own):
+    """(row) E y Gamma y' - 2 E y pull', of tables (feature, row): slope is Gamma E y'. `square` is E y^2 and
+    `own` (feature) the diagonal of Gamma, which count where it is not empty."""
+    features, rows = y.shape
+    made = np.zeros(rows)
+    for k in range(features):
+        both = own[k]
+        if square.size:
+            for n in range(rows):
+                value = y[k, n]
+                left = value * (slope[k, n] - 2 * pull[k, n])
+                made[n] += left + both * (square[k, n] - value * value)
+        else:
+            for n in range(rows):
+                made[n] += y[k, n] * (slope[k, n] - 2 * pull[k, n])
     return made
 
 

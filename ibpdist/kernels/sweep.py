@@ -18,6 +18,7 @@ from numba import njit
 
 from ibpdist.kernels.respond import (
     decide,
+    if_uneven,
     noise_at,
     normal_at,
     odds_at,
@@ -59,6 +60,16 @@ def _load(tag, z, w, at, size, y):
 
 
 @njit(**OPTIONS)
+def _load_precision(precision, at, size, times):
+    """The precisions of the rows of a strip, one in padded rows."""
+    if precision is not None:
+        for r in range(size):
+            times[r] = precision[at + r]
+        for r in range(size, STRIP):
+            times[r] = 1
+
+
+@njit(**OPTIONS)
 def _linear(f, at, size, gamma, p, y, k, out):
     """F_k - sum over l other than k of Gamma_kl y_l, for a strip; terms eight at a time."""
     features = y.shape[0]
@@ -88,16 +99,16 @@ def _linear(f, at, size, gamma, p, y, k, out):
 
 
 @njit(**OPTIONS)
-def _respond(weights, rule, quad, prior, tilt, precision, u, g, row, at, size, work, y, k):
+def _respond(weights, rule, quad, prior, tilt, times_of, u, g, row, at, size, work, y, k):
     """Fill the parts of `work` and row k of y from the linear evidence; those of padded rows go unused."""
     for r in range(64):
         i = min(at + r, at + size - 1)
-        normal, times = normal_at(weights, rule, g, row, i), precision_at(precision, quad, i)
+        normal, times = normal_at(weights, rule, g, row, i), precision_at(times_of, quad, r)
         evidence, mean, square, price = weigh(weights, rule, times * work[r] + tilt, times * quad, normal)
         z, work[ENTROPY + r] = decide(rule, odds_at(prior, i) + evidence, noise_at(rule, u, row, i))
         work[Z + r] = z
         y[k, r] = z * mean
-        if varies(weights) or uneven(precision):
+        if varies(weights) or uneven(times_of):
             work[W + r] = mean
             work[COST + r] = z * price
             work[SECOND + r] = z * square
@@ -154,21 +165,20 @@ def sweep(f, gamma, runs, prior, tilt, precision, state, weights, rule, noise, i
     u, g = noise
     y = _aligned(features * STRIP, f).reshape(features, STRIP)
     lanes = _aligned(kinds * features * STRIP, f).reshape(kinds * features, STRIP)
-    work = _aligned(6 * STRIP, f)
+    work, times = _aligned(6 * STRIP, f), if_uneven(precision, _aligned(STRIP, f))
     sums = np.empty((4, runs.size - 1, features))
     for p in range(runs.size - 1):
         lanes[:] = 0
         for at in range(runs[p], runs[p + 1], STRIP):
             size = min(STRIP, runs[p + 1] - at)
             _load(weights, z0, w0, at, size, y)
+            _load_precision(precision, at, size, times)
             for turn in range(inner):
                 for k in range(features):
                     row = turn * features + k
                     _linear(f, at, size, gamma, p, y, k, work)
                     quad = gamma[p, k, k]
-                    _respond(
-                        weights, rule, quad, prior[k], tilt[k], precision, u, g, row, at, size, work, y, k
-                    )
+                    _respond(weights, rule, quad, prior[k], tilt[k], times, u, g, row, at, size, work, y, k)
                     if turn == inner - 1:
                         _tally(work, Z, size, lanes, k)
                         _tally(work, ENTROPY, size, lanes, features + k)

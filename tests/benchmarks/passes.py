@@ -8,7 +8,8 @@ objective count, and compile time is apart. The bare products are X A', Z' X and
 seconds of the one thread that works, because machines are shared.
 
 With `--missing` passes over complete data and over the same data with that share of the cells missing, in no
-pattern, take turns, and the ratio is that of the two.
+pattern, take turns, and the ratio is that of the two. With `--against` passes with those settings and with
+the defaults take turns.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import combine
+from ibpdist.catalog.spec import scalar
 from ibpdist.catalog.systems import build
 from ibpdist.data._base import Chunk
 from ibpdist.engine.tree import TreeSum
@@ -32,6 +34,8 @@ from ibpdist.engine.tree import TreeSum
 SHAPES = ("20000x1000x20", "20000x1000x100", "200000x128x50", "4000x10000x50")
 LIMITS = {"20000x1000x20": 1.2, "20000x1000x100": 1.35, "200000x128x50": 2.0, "4000x10000x50": 1.2}
 PASSES, CHUNK_BYTES = 8, 16 << 20
+COLD = 12
+"""Passes of a weighted fit from a random start after which its variances are no longer raised."""
 
 
 def data(rows: int, columns: int, features: int) -> np.ndarray:
@@ -58,16 +62,18 @@ def seconds(work: Callable[[], object]) -> float:
     return time.thread_time() - began
 
 
-def passes(system: str, parts: list[Chunk], features: int) -> Iterator[tuple[float, float]]:
+def passes(
+    system: str, parts: list[Chunk], features: int, count: int = PASSES, **more: Any
+) -> Iterator[tuple[float, float]]:
     """(seconds, objective) of each pass."""
-    settings = {"start": "random", "moves": False}
+    settings = {"start": "random", "moves": False, **more}
     algorithm, draws = build(system, features, settings=settings), Draws(0)
     survey = algorithm.summarise(parts[0])
     for part in parts[1:]:
         survey = combine(survey, algorithm.summarise(part))
     params = algorithm.init(survey, draws)
     states = [algorithm.start(part, params, draws) for part in parts]
-    for step in range(1, PASSES + 1):
+    for step in range(1, count + 1):
         began, total = time.thread_time(), TreeSum[Any]()
         for i, part in enumerate(parts):
             states[i], sums = algorithm.local(part, states[i], params, draws.at(step))
@@ -111,17 +117,35 @@ def against_complete(system: str, shape: str, missing: float) -> None:
     print(f"{system} {shape} {missing:.0%} missing: {found}, {len(gaps)} passes")
 
 
+def against_settings(system: str, shape: str, settings: dict[str, object]) -> None:
+    """Passes with the defaults over passes with these settings, when variances are no longer raised."""
+    rows, columns, features = map(int, shape.split("x"))
+    x = data(rows, columns, features)
+    for more in ({}, settings):
+        list(passes(system, chunks(x[:512]), features, **more))
+    runs = (passes(system, chunks(x), features, COLD + PASSES, **more) for more in ({}, settings))
+    both = [(one, other) for (one, _), (other, _) in zip(*runs, strict=True)][COLD:]
+    ratio = statistics.median(one / other for one, other in both)
+    taken, floor = (statistics.median(times) * 1e3 for times in zip(*both, strict=True))
+    found = f"pass {taken:.1f} ms, with {settings} {floor:.1f} ms, ratio {ratio:.2f}"
+    print(f"{system} {shape}: {found}, {len(both)} passes")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--system", default="lg-vi-finite")
     parser.add_argument("--shape", nargs="*", default=SHAPES)
     parser.add_argument("--missing", nargs="*", type=float, default=())
+    parser.add_argument("--against", nargs="*", metavar="NAME=VALUE")
     options = parser.parse_args()
+    against = {name: scalar(value) for name, value in (one.split("=") for one in options.against or ())}
     with threadpool_limits(1):
         for shape in options.shape:
             for missing in options.missing:
                 against_complete(options.system, shape, missing)
-            if not options.missing:
+            if against:
+                against_settings(options.system, shape, against)
+            elif not options.missing:
                 measure(options.system, shape)
 
 

@@ -128,14 +128,21 @@ def rows_question(survey: Survey, rows: int) -> RowsQuestion:
 
 
 def initial(
-    algorithm: Steps[Params, Local, Sums], survey: Any, draws: Draws, answer: Callable[[int, Any], Any]
+    algorithm: Steps[Params, Local, Sums],
+    survey: Any,
+    draws: Draws,
+    answer: Callable[[int, Any], Any],
+    answered: Callable[[], None] = lambda: None,
 ) -> Params:
-    """Initial parameters; `answer` gets the questions of the algorithm as steps -1, -2, ..."""
+    """Initial parameters; `answer` gets the questions of the algorithm as steps -1, -2, ..., and `answered`
+    is called when there is no other one and parameters are made of the answers."""
     known: list[tuple[Any, Any]] = []
     for step in count(1):
         with one_thread():
             question = algorithm.ask(survey, known, draws)
             if question is None:
+                if known:
+                    answered()
                 return algorithm.init(survey, draws, known)
         known.append((question, answer(-step, question)))
     raise AssertionError("questions end")

@@ -94,9 +94,8 @@ class GaussianSums:
         """What the precisions of rows add to the objective."""
         if isinstance(self.precisions, Nothing):
             return {} if isinstance(params.row_noise, Nothing) else {"row noise": 0.0}
-        freedom, total = gaussian_params.freedom_of(params), float(params.cells.sum())
-        pseudo = gaussian_params.pseudo_cells(params)
-        return {"row noise": row_noise.score(float(self.rows), freedom, self.precisions, total, pseudo)}
+        law, total = gaussian_params.precision_law(params), float(params.cells.sum())
+        return {"row noise": row_noise.score(float(self.rows), law, self.precisions, total)}
 
     def intercept_cells(self, params: GaussianParams) -> Float:
         """(column) how precise the intercept is, in units of the noise."""

@@ -38,12 +38,10 @@ class RowNoise:
     share: Array = dims(default=0.0)
     weak: Array = dims("column", default=0.0)
 
-    def pseudo_cells(self, noise: Float, cells: Float) -> tuple[float, float]:
-        """For each visible cell how many pseudo cells there are, and their squares in units of the noise
-        (column); there are `cells` (column) visible ones."""
-        total = max(float(cells.sum()), 1.0)
-        count, squares = float(self.share) * noise.size, float(self.share) * float((self.weak / noise).sum())
-        return count / total, squares / total
+    def law(self, noise: Float, cells: Float) -> PrecisionLaw:
+        """The law of tau with this noise (column), and the numbers of seen cells (column)."""
+        share = float(self.share) / max(float(cells.sum()), 1.0)
+        return PrecisionLaw(float(self.freedom), share * noise.size, share * float((self.weak / noise).sum()))
 
 
 @struct("row-precision", since=1)
@@ -76,6 +74,26 @@ class RowNoiseSums:
 
 
 @dataclass(frozen=True)
+class PrecisionLaw:
+    """What is known of tau besides the cells: the degrees of `freedom`, and for each seen cell the number of
+    `pseudo` cells of the noise's prior and their `squares` in units of the noise."""
+
+    freedom: float
+    pseudo: float = 0.0
+    squares: float = 0.0
+
+    def shape_and_rate(self, cells: Float, squares: Float) -> tuple[Float, Float]:
+        """Of q(tau), from the numbers of seen cells and the sums of their squared residuals."""
+        shape = 0.5 * (self.freedom + (1 + self.pseudo) * cells)
+        return shape, 0.5 * (self.freedom + np.maximum(squares, 0.0) + self.squares * cells)
+
+    def mean(self, cells: Float, squares: Float) -> Float:
+        """(row) E tau, as `Posterior` has it."""
+        a, b = self.shape_and_rate(cells, squares)
+        return a / b
+
+
+@dataclass(frozen=True)
 class Posterior:
     """q(tau) of some rows: E tau, E log tau and the entropy (row)."""
 
@@ -84,12 +102,9 @@ class Posterior:
     entropy: Float
 
     @classmethod
-    def of(cls, freedom: float, cells: Float, squares: Float, pseudo: tuple[float, float]) -> Posterior:
-        """From the numbers of seen cells, the sums of their squared residuals, and the pseudo cells and their
-        squares for each of them."""
-        count, level = pseudo
-        a = 0.5 * (freedom + (1 + count) * cells)
-        b = 0.5 * (freedom + np.maximum(squares, 0.0) + level * cells)
+    def of(cls, law: PrecisionLaw, cells: Float, squares: Float) -> Posterior:
+        """From the numbers of seen cells, and the sums of their squared residuals."""
+        a, b = law.shape_and_rate(cells, squares)
         log_b, psi = np.log(b), digamma(a)
         return cls(a / b, psi - log_b, a - log_b + gammaln(a) + (1 - a) * psi)
 
@@ -122,12 +137,10 @@ def best_freedom(rows: float, sums: RowNoiseSums) -> float:
     return 2 * float(brentq(slope, low, high, xtol=1e-12, rtol=1e-12))
 
 
-def score(
-    rows: float, freedom: float, sums: RowNoiseSums, total: float, pseudo: tuple[float, float]
-) -> float:
+def score(rows: float, law: PrecisionLaw, sums: RowNoiseSums, total: float) -> float:
     """What precisions of rows add to the objective: sum_n D_n E log tau_n / 2 - KL(q(tau_n) || p(tau_n)), and
-    the same of the pseudo cells of `total` visible ones, where the prior of the noise takes tau for one."""
-    h, (count, level) = 0.5 * freedom, pseudo
+    the same of the pseudo cells of `total` seen ones, where the prior of the noise takes tau for one."""
+    h = 0.5 * law.freedom
     prior: float = rows * (h * np.log(h) - gammaln(h)) + (h - 1) * float(sums.log) - h * float(sums.precision)
-    weak = count * float(sums.cells) - level * (float(sums.seen) - total)
+    weak = law.pseudo * float(sums.cells) - law.squares * (float(sums.seen) - total)
     return 0.5 * (float(sums.cells) + weak) + prior + float(sums.entropy)

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from ibpdist.base.structs import Nothing
 from ibpdist.data._base import Chunk
-from ibpdist.kernels.row_squares import row_squares, weighted_columns
+from ibpdist.kernels.row_squares import explained, row_squares, weighted_columns
 from ibpdist.model.observations.gaussian_params import (
     GaussianParams,
-    freedom_of,
+    intercept_mean,
     precision_gram,
-    pseudo_cells,
+    precision_law,
 )
 from ibpdist.model.observations.patterns import Rows
 from ibpdist.model.observations.row_noise import Posterior, RowNoiseSums, WeightedTotals
@@ -62,13 +62,11 @@ class Tile:
 
 @dataclass(frozen=True)
 class Squares:
-    """What squared residuals need of the parameters, in the precision of the data: with o the `origin` of the
-    intercept they are sum_d weight (x - o)^2 + slope (x - o), and `fixed` (group), less what the features
-    explain. `cells` (group) counts columns."""
+    """What squared residuals need of the parameters, in the precision of the data: of a row without features
+    they are sum_d weight (x - origin)^2, and `fixed` (group). `cells` (group) counts columns."""
 
     origin: Matrix
     weight: Matrix
-    slope: Matrix
     fixed: Float
     cells: Float
 
@@ -85,38 +83,50 @@ def squares_of(params: GaussianParams, dtype: np.dtype[Any]) -> Squares:
 
 
 def _squares_of(params: GaussianParams, dtype: np.dtype[Any]) -> Squares:
-    """With y taken from the centre c, 2 c A (x - o) / psi + c Gamma c' is left beside the products of rows
-    with the dictionary about the intercept (linear-gaussian.md 13), and its error in every cell."""
+    """With y taken from the centre c, rows are seen from o - c A, the intercept, whose uncertainty is left:
+    c Gamma c' less the squares of c A, and the error of o (linear-gaussian.md 13)."""
     groups, columns = len(params.spectra_at()), params.noise.size
     cells = np.bincount(params.group, minlength=groups).astype(np.float64)
     weight, none = 1 / params.noise, np.zeros(columns)
     if isinstance(params.intercept, Nothing):
-        flat = none.astype(dtype)
-        return Squares(flat, weight.astype(dtype), flat, np.zeros(groups), cells)
+        return Squares(none.astype(dtype), weight.astype(dtype), np.zeros(groups), cells)
     centre, gamma = params.intercept.centre, precision_gram(params)
-    slope = 2 * np.einsum("dk,kd->d", centre[params.group], params.mean) * weight
+    origin = intercept_mean(params)
+    moved = params.intercept.origin - origin
     fixed = np.einsum("gk,gkl,gl->g", centre, gamma, centre)
-    fixed += np.bincount(params.group, params.intercept.error, groups)
-    origin = params.intercept.origin
-    return Squares(origin.astype(dtype), weight.astype(dtype), slope.astype(dtype), fixed, cells)
+    fixed += np.bincount(params.group, params.intercept.error - weight * moved**2, groups)
+    return Squares(origin.astype(dtype), weight.astype(dtype), fixed, cells)
 
 
-def precisions(params: GaussianParams, tile: Tile, swept: Swept) -> tuple[Matrix, RowNoiseSums]:
-    """E tau of the rows of a tile, and the sums of their precisions."""
-    tables, seen = squares_of(params, tile.x.dtype), tile.seen
-    long = np.diff(tile.starts)
-    fixed, cells = (np.repeat(tile.masks @ table, long) for table in (tables.fixed, tables.cells))
-    left = row_squares(tile.x, seen, tables.origin, tables.weight, tables.slope) + fixed
-    squares = left + _explained(tile, swept)
-    found = Posterior.of(freedom_of(params), cells, squares, pseudo_cells(params))
-    times = found.mean.astype(tile.x.dtype)
-    sums = np.zeros((2, tile.x.shape[1]))
-    weighted_columns(tile.x, seen, tables.origin, times, sums)
-    weight = tile.masks.T @ np.add.reduceat(times, tile.starts[:-1], dtype=np.float64)
-    moved = tables.origin.astype(np.float64) * weight[params.group]
-    total = sums[0] + moved
-    moments = WeightedTotals(weight, total, sums[1] + tables.origin * (sums[0] + total))
-    return times, found.sums(cells, moments)
+class ChunkPrecisions:
+    """The precisions of the rows of a chunk, found tile by tile, and what their sums are made of."""
+
+    def __init__(self, params: GaussianParams, chunk: Chunk) -> None:
+        self.params, self.tables = params, squares_of(params, chunk.x.dtype)
+        self.law = precision_law(params)
+        self.squares, self.cells = np.empty((2, chunk.rows))
+        self.weight = np.zeros(len(self.tables.cells))
+        self.totals = np.zeros((2, chunk.x.shape[1]))
+
+    def of(self, tile: Tile, swept: Swept) -> Matrix:
+        """E tau of the rows of a tile."""
+        tables, seen, long = self.tables, tile.seen, np.diff(tile.starts)
+        fixed, cells = (np.repeat(tile.masks @ table, long) for table in (tables.fixed, tables.cells))
+        left = row_squares(tile.x, seen, tables.origin, tables.weight) + fixed
+        left += _explained(tile, swept)
+        self.squares[tile.rows], self.cells[tile.rows] = left, cells
+        times = self.law.mean(cells, left).astype(tile.x.dtype)
+        weighted_columns(tile.x, seen, tables.origin, times, self.totals)
+        self.weight += tile.masks.T @ np.add.reduceat(times, tile.starts[:-1], dtype=np.float64)
+        return times
+
+    def sums(self) -> RowNoiseSums:
+        """Sums over all rows of the chunk."""
+        first, second = self.totals
+        total = first + self.tables.origin.astype(np.float64) * self.weight[self.params.group]
+        squares = second + self.tables.origin * (first + total)
+        found = Posterior.of(self.law, self.cells, self.squares)
+        return found.sums(self.cells, WeightedTotals(self.weight, total, squares))
 
 
 def _explained(tile: Tile, swept: Swept) -> Float:
@@ -124,9 +134,6 @@ def _explained(tile: Tile, swept: Swept) -> Float:
     y, made = swept.y, np.empty(swept.y.shape[1])
     for gamma, (a, b) in zip(tile.gamma, pairwise(tile.starts), strict=True):
         some, gram = y[:, a:b], gamma.astype(y.dtype)
-        slope = gram @ some
-        slope -= 2 * tile.pull[:, a:b]
-        made[a:b] = np.einsum("kn,kn->n", some, slope, dtype=np.float64)
-        if swept.spread is None:
-            made[a:b] += np.diagonal(gram) @ (swept.square[:, a:b] - some * some)
+        square = swept.square[: len(y) if swept.spread is None else 0, a:b]
+        made[a:b] = explained(some, gram @ some, tile.pull[:, a:b], square, np.diagonal(gram).copy())
     return made if swept.spread is None else made + swept.spread

@@ -29,9 +29,8 @@ from ibpdist.model.observations._base import RowState, RowSums
 from ibpdist.model.observations.entries import Entries, Numbers
 from ibpdist.model.observations.gaussian_params import (
     ScatteredParams,
-    freedom_of,
     intercept_mean,
-    pseudo_cells,
+    precision_law,
 )
 from ibpdist.model.observations.gaussian_sums import ScatteredSums
 from ibpdist.model.observations.imputed import drawn_sums, seen_of, tiles
@@ -234,7 +233,7 @@ class ScatteredPass:
         squares = squared(tile, tables, y, swept.second - y**2, self.params, precision)
         if not isinstance(self.params.intercept, Nothing):
             squares += observed @ self.params.intercept.error
-        found = Posterior.of(freedom_of(self.params), cells, squares, pseudo_cells(self.params))
+        found = Posterior.of(precision_law(self.params), cells, squares)
         times = found.mean.astype(precision.dtype)
         tile.weighted(times / precision)
         precision[:] = times

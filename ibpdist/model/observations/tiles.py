@@ -8,7 +8,7 @@ decides the bits and is recorded with the run.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import Rule, Rules
-from ibpdist.base.structs import NOTHING, Nothing, combine
+from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.data._base import Chunk
 from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
@@ -28,8 +28,7 @@ from ibpdist.model.observations.gaussian_params import GaussianParams, precision
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.intercept import RowTotals
 from ibpdist.model.observations.patterns import Runs, runs_of
-from ibpdist.model.observations.row_noise import RowNoiseSums
-from ibpdist.model.observations.row_residuals import Swept, Tile, precisions
+from ibpdist.model.observations.row_residuals import ChunkPrecisions, Swept, Tile
 from ibpdist.model.weights._base import EntryPrior, Weights
 
 Matrix = NDArray[Any]
@@ -97,13 +96,12 @@ def pulled(made: Globals, tile: Matrix, starts: Index, masks: Float) -> Matrix:
 class TileSums:
     """Sums over the rows of a tile: of z and w (4, feature), Gram matrices (group, feature, feature), of E y
     over the rows in which a group is seen (group, feature) and over all rows (feature). Gram matrices and
-    `first` count rows by their precision, of which `precisions` are the sums."""
+    `first` count rows by their precision."""
 
     entries: Float
     gram: Float
     first: Float
     on: Float
-    precisions: RowNoiseSums | None
 
 
 class Totals:
@@ -112,7 +110,6 @@ class Totals:
 
     def __init__(self, params: GaussianParams) -> None:
         groups, features = params.spectrum.shape
-        self.precisions: RowNoiseSums | None = None
         self.entries = np.zeros((4, features))
         self.gram = np.zeros((groups, features, features))
         self.first = np.zeros((groups, features))
@@ -125,9 +122,6 @@ class Totals:
         self.gram += tile.gram
         self.first += tile.first
         self.on += tile.on
-        if tile.precisions is not None:
-            held = self.precisions
-            self.precisions = tile.precisions if held is None else combine(held, tile.precisions)
         if self.cross is None:
             self.cross = cross
         else:
@@ -168,30 +162,32 @@ class Pass:
         """All tiles: the new row state, and the sums."""
         rows, columns = self.chunk.x.shape
         totals, step = Totals(self.made.params), tile_rows(columns, self.chunk.x.itemsize)
+        even = self.entries.precision is None
+        noise = None if even else ChunkPrecisions(self.made.params, self.chunk)
         for first in range(0, rows, step):
-            totals.add(*self._tile(first, min(first + step, rows)))
+            totals.add(*self._tile(first, min(first + step, rows), noise))
         on, entropy, cost, second = totals.entries
         sums = GaussianSums(
             rows=np.asarray(float(rows)),
             gram=totals.gram,
             cross=np.zeros(totals.shape) if totals.cross is None else totals.cross,
             first=RowTotals(totals.first) if len(self.made.offset) else NOTHING,
-            precisions=totals.precisions or NOTHING,
+            precisions=NOTHING if noise is None else noise.sums(),
         )
         entries = RowSums(on=on, first=totals.on, second=second, entropy=entropy, cost=cost)
         return self.entries.state(ids), entries, sums
 
-    def _tile(self, first: int, last: int) -> tuple[TileSums, Matrix]:
+    def _tile(self, first: int, last: int, noise: ChunkPrecisions | None) -> tuple[TileSums, Matrix]:
         """The sums of a tile, and y x."""
         rows, (starts, masks) = self.runs.rows(first, last), self.runs.cut(first, last)
         x, part, made = self.chunk.x[rows], self.entries.take(rows), self.made
         groups, features, _ = made.gamma.shape
         gamma = (masks @ made.gamma.reshape(groups, -1)).reshape(len(masks), features, features)
         tile = Tile(self.chunk, rows, x, pulled(made, x, starts, masks), gamma, starts, masks)
-        swept, times, sums = self.swept(tile, part), None, None
-        if part.precision is not None:
-            times, sums = precisions(made.params, tile, swept)
-            part.precision[:] = times
+        swept, times = self.swept(tile, part), None
+        if noise is not None:
+            times = noise.of(tile, swept)
+            part = replace(part, precision=times)
         self.entries.put(rows, part)
         counted = swept.y if times is None else swept.y * times
         grams = self.grams(tile, swept, times)
@@ -200,7 +196,7 @@ class Pass:
         on = by_run.sum(axis=0) if times is None else swept.y.sum(axis=1, dtype=np.float64)
         shape = (features, x.shape[1])
         out = np.empty(shape, x.dtype) if first == 0 else scratch("cross", shape, x.dtype)
-        found = TileSums(swept.sums.sum(axis=1), by_group, masks.T @ by_run, on, sums)
+        found = TileSums(swept.sums.sum(axis=1), by_group, masks.T @ by_run, on)
         return found, np.matmul(counted, x, out=out)
 
     def swept(self, tile: Tile, part: Entries) -> Swept:
@@ -224,20 +220,21 @@ class Pass:
 
     def grams(self, tile: Tile, swept: Swept, times: Matrix | None) -> Float:
         """sum E[y' y] (run, feature, feature) of the rows of a tile, each counted `times` (row)."""
-        second, y = swept.sums[3], swept.y
-        if times is not None:
-            second = np.add.reduceat(swept.square * times, tile.starts[:-1], axis=1, dtype=np.float64).T
-        return run_grams(y, tile.starts, second, times)
+        if times is None:
+            return run_grams(swept.y, tile.starts, swept.sums[3])
+        runs = pairwise(tile.starts)
+        second = np.array([swept.square[:, a:b] @ times[a:b] for a, b in runs], dtype=np.float64)
+        return run_grams(swept.y, tile.starts, second, swept.y * times)
 
 
-def run_grams(y: Matrix, starts: Index, second: Float, times: Matrix | None = None) -> Float:
-    """sum E[y' y] (run, feature, feature): products of means off the diagonal, `second` on it; rows are
-    counted `times` (row)."""
+def run_grams(y: Matrix, starts: Index, second: Float, counted: Matrix | None = None) -> Float:
+    """sum E[y' y] (run, feature, feature): products of means off the diagonal, `second` on it; `counted` is y
+    with each row as often as it counts."""
     features = y.shape[0]
     grams = np.empty((starts.size - 1, features, features))
     for i, (a, b) in enumerate(pairwise(starts)):
-        left = y[:, a:b] if times is None else y[:, a:b] * times[a:b]
-        grams[i] = left @ y[:, a:b].T
+        left = y if counted is None else counted
+        grams[i] = left[:, a:b] @ y[:, a:b].T
         np.fill_diagonal(grams[i], second[i])
     return grams
 

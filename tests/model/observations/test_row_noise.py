@@ -18,7 +18,15 @@ from ibpdist.model.observations import dictionary, gaussian, gaussian_params
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_params import ScatteredParams
 from ibpdist.model.observations.joint import Joint
-from ibpdist.model.observations.row_noise import LEAST, MOST, Posterior, RowNoiseSums, best_freedom, score
+from ibpdist.model.observations.row_noise import (
+    LEAST,
+    MOST,
+    Posterior,
+    PrecisionLaw,
+    RowNoiseSums,
+    best_freedom,
+    score,
+)
 from ibpdist.model.priors.always import Always
 from ibpdist.model.weights.normal import Normal
 from tests.support.model_cases import Case, algorithm, begin, chunked, fit, objectives, problem, sweep
@@ -364,7 +372,7 @@ def test_it_is_described():
 
 
 def test_moments_and_entropy_of_a_precision():
-    found = Posterior.of(5.0, np.array([8.0]), np.array([3.0]), (0.25, 0.125))
+    found = Posterior.of(PrecisionLaw(5.0, 0.25, 0.125), np.array([8.0]), np.array([3.0]))
     law = gamma_law(7.5, scale=1 / 4.5)
     assert found.mean[0] == pytest.approx(law.mean())
     assert found.entropy[0] == pytest.approx(law.entropy())
@@ -372,10 +380,10 @@ def test_moments_and_entropy_of_a_precision():
 
 
 def test_a_row_without_cells_keeps_its_prior():
-    found = Posterior.of(6.0, np.zeros(1), np.zeros(1), (0.1, 0.2))
+    found = Posterior.of(PrecisionLaw(6.0, 0.1, 0.2), np.zeros(1), np.zeros(1))
     assert found.mean[0] == 1
     none = found.sums(np.zeros(1), NOTHING)
-    assert score(1.0, 6.0, none, 0.0, (0.1, 0.2)) == pytest.approx(0.0, abs=1e-12)
+    assert score(1.0, PrecisionLaw(6.0, 0.1, 0.2), none, 0.0) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("truth", [1.5, 4.0, 60.0])
@@ -387,7 +395,7 @@ def test_the_best_freedom(truth):
     found = best_freedom(len(tau), sums)
 
     def worth(nu):
-        return score(len(tau), nu, sums, 0.0, (0.0, 0.0))
+        return score(len(tau), PrecisionLaw(nu), sums, 0.0)
 
     best = minimize_scalar(lambda nu: -worth(nu), bounds=(LEAST, MOST), method="bounded")
     assert worth(found) >= -best.fun - 1e-9 * abs(best.fun)
