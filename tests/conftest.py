@@ -1,5 +1,7 @@
 """Settings of the whole suite: reproducible examples, pictures without a display; fixtures of many files."""
 
+import os
+
 import matplotlib
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +13,17 @@ settings.register_profile(
     "everyday", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("everyday")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fsync_does_not_wait():
+    """No test cuts the power, and thousands of short runs would wait for the disk at each of their files.
+
+    Whoever asks for what is not an open file is still refused, and what other processes write is synced.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)
+        yield
 
 
 @pytest.fixture(scope="session")

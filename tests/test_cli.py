@@ -525,7 +525,13 @@ def test_transform_writes_the_features_of_new_rows(made: Path, tmp_path: Path) -
     assert z.shape == (40, 4)
     np.testing.assert_array_equal(read.values, z.values)
     assert str(out) in fails(6, "transform", made / "run", tmp_path / "new.zarr", out)
-    works("transform", made / "run", tmp_path / "new.zarr", out, "--overwrite", "-q")
+    works(
+        "transform", made / "run", tmp_path / "new.zarr", out, "--overwrite", "-q", "--estimate", "mean-field"
+    )
+    assert sorted(xr.open_zarr(out, consolidated=False).data_vars) == ["z"]
+    assert "--estimate" in fails(
+        2, "transform", made / "run", tmp_path / "new.zarr", out, "--estimate", "mode"
+    )
     works("synth", "linear-gaussian", tmp_path / "b.zarr", "--rows", 5, "--columns", 3, "--features", 1)
     assert "columns" in fails(3, "transform", made / "run", tmp_path / "b.zarr", tmp_path / "c.zarr")
     assert not (tmp_path / "c.zarr").exists()

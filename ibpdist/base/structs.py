@@ -29,7 +29,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, Literal, TypeVar, dataclass_transform, overload
+from typing import Any, Literal, NoReturn, TypeVar, dataclass_transform, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,8 @@ T = TypeVar("T")
 _KINDS: dict[str, type[Any]] = {}
 """Stored records by tag."""
 _SINCE: dict[type[Any], tuple[str, int]] = {}
-_LAYOUTS: dict[type[Any], dict[str, tuple[str, ...]]] = {}
+_LAYOUTS: dict[type[Any], list[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {}
+"""Array fields of a record: name, dims, and dims without trailing underscores."""
 _REDUCE: dict[str, Callable[[Array, Array, int], Array]] = {
     "sum": lambda a, b, axis: np.add(a, b, dtype=_exact(a, b)),
     "min": lambda a, b, axis: np.minimum(a, b),
@@ -118,7 +119,8 @@ def struct(tag: Any, /, *, since: int = 0) -> Any:
 def _made(cls: type[T]) -> type[T]:
     cls.__post_init__ = _check  # type: ignore[attr-defined]  # the generated __init__ calls only what it sees
     made: Any = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    _LAYOUTS[made] = {f.name: f.metadata["dims"] for f in dataclasses.fields(made) if "dims" in f.metadata}
+    named = {f.name: f.metadata["dims"] for f in dataclasses.fields(made) if "dims" in f.metadata}
+    _LAYOUTS[made] = [(name, dims, tuple(dim.rstrip("_") for dim in dims)) for name, dims in named.items()]
     return made  # type: ignore[no-any-return]
 
 
@@ -269,17 +271,33 @@ def _under(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _check(self: Any) -> None:
-    sizes: dict[str, tuple[int, str]] = {}
-    kind = type(self).__name__
-    for name, named in _LAYOUTS[type(self)].items():
-        value = np.asarray(getattr(self, name))
-        object.__setattr__(self, name, value)
-        if value.ndim != len(named):
+    """Make arrays of the fields and compare their sizes; records are made often, so this is short."""
+    held = self.__dict__
+    sizes: dict[str, int] = {}
+    for name, named, dims in _LAYOUTS[type(self)]:
+        value = held[name]
+        if type(value) is not np.ndarray:
+            value = np.asarray(value)
+            object.__setattr__(self, name, value)
+        if len(value.shape) != len(dims):
+            kind = type(self).__name__
             raise ValueError(f"{kind}.{name} has shape {value.shape}, expected dims {named}")
-        for dim, size in zip(named, value.shape, strict=True):
-            known, first = sizes.setdefault(dim.rstrip("_"), (size, name))
-            if known != size:
-                raise ValueError(f"{kind}.{name}: {dim} is {size}, but {known} in {first}")
+        for dim, size in zip(dims, value.shape, strict=True):
+            if sizes.setdefault(dim, size) != size:
+                _refuse_size(self, name, dim)
+
+
+def _refuse_size(self: Any, wrong: str, dim: str) -> NoReturn:
+    """Say which two fields disagree."""
+    found = [
+        (name, named[i], getattr(self, name).shape[i])
+        for name, named, dims in _LAYOUTS[type(self)]
+        for i in range(len(dims))
+        if dims[i] == dim
+    ]
+    first, _, known = found[0]
+    named, size = next((named, size) for name, named, size in found if name == wrong and size != known)
+    raise ValueError(f"{type(self).__name__}.{wrong}: {named} is {size}, but {known} in {first}")
 
 
 @struct("nothing", since=1)

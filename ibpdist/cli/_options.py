@@ -85,6 +85,19 @@ def threads(command: F) -> F:
     )
 
 
+def chains(command: F) -> F:
+    """Options for rows with too many patterns of features to enumerate: `chains`, `draws`."""
+    return _stack(
+        command,
+        click.option(
+            "--chains",
+            type=COUNT,
+            help="Annealed chains for each row, when there are too many patterns to enumerate.",
+        ),
+        click.option("--draws", type=COUNT, help="Draws of each chain."),
+    )
+
+
 def memory(command: F) -> F:
     """Options for the memory of a process: `memory`, `cache`."""
     return _stack(

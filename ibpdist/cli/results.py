@@ -10,7 +10,7 @@ import click
 from ibpdist.base.errors import OK, StorageError
 from ibpdist.base.progress import counting
 from ibpdist.base.streams import inform
-from ibpdist.cli._options import COUNT, PATH, SEED, given, overwrite, talk, threads
+from ibpdist.cli._options import PATH, SEED, chains, given, overwrite, talk, threads
 
 
 @click.command()
@@ -44,12 +44,7 @@ def show(run: Path) -> None:
     type=click.Choice(["even", "odd"]),
     help="Visible columns of STORE; the others are predicted.",
 )
-@click.option(
-    "--chains",
-    type=COUNT,
-    help="Annealed chains for each row, when there are too many patterns to enumerate.",
-)
-@click.option("--draws", type=COUNT, help="Draws of each chain.")
+@chains
 @SEED
 @threads
 @talk
@@ -71,6 +66,14 @@ def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **option
 @click.argument("run", type=PATH)
 @click.argument("store", type=PATH)
 @click.argument("out", type=PATH)
+@click.option(
+    "--estimate",
+    type=click.Choice(["posterior", "mean-field"]),
+    help="Posterior means, the default: 20 to 500 ms a row where there are too many patterns to enumerate. "
+    "Or the row step of the fit: under 1 ms, and no cells.",
+)
+@chains
+@SEED
 @threads
 @overwrite
 @talk
@@ -78,7 +81,8 @@ def transform(run: Path, store: Path, out: Path, quiet: bool, verbose: bool, **o
     """Find the features of new rows.
 
     RUN is a finished fit, STORE the new rows with the columns of the fit, OUT the Zarr store
-    to write.
+    to write. It has the posterior means of the features and weights of each row, of its precision,
+    and of its cells with their standard deviation; with --estimate mean-field no cells.
     """
     from ibpdist.evaluate.transform import transform as transform_
 
@@ -97,12 +101,7 @@ def transform(run: Path, store: Path, out: Path, quiet: bool, verbose: bool, **o
     type=click.Choice(["source", "stored"]),
     help="Units of what was ingested, or of the dataset, if it was centred, scaled or logged.",
 )
-@click.option(
-    "--chains",
-    type=COUNT,
-    help="Annealed chains for each row, when there are too many patterns to enumerate.",
-)
-@click.option("--draws", type=COUNT, help="Draws of each chain.")
+@chains
 @SEED
 @threads
 @overwrite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,3 +97,9 @@ def labels_of(result: xr.DataTree) -> Labels | None:
     """Labels of the columns of a fit, if it has any."""
     coords = result["params"].coords
     return as_labels(coords["column"].values) if "column" in coords else None
+
+
+def column_labels(result: xr.DataTree, source: Source) -> Mapping[str, Labels]:
+    """Labels of the columns: those of the rows, or of the fit where these have none."""
+    labels, known = source.column_coords(), labels_of(result)
+    return labels if "column" in labels or known is None else {"column": known, **labels}

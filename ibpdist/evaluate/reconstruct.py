@@ -21,11 +21,20 @@ from ibpdist.data.splits import HeldCells, Split, as_split
 from ibpdist.data.wrapped import innermost
 from ibpdist.engine.place import Place
 from ibpdist.evaluate import tables
-from ibpdist.evaluate.fitted import Run, labels_of, name_of, predictors_of, result_of, source_of, spec_of
+from ibpdist.evaluate.fitted import (
+    Run,
+    column_labels,
+    labels_of,
+    name_of,
+    predictors_of,
+    result_of,
+    source_of,
+    spec_of,
+)
 from ibpdist.evaluate.tables import Rows, Table
 from ibpdist.inference._base import Named
 from ibpdist.predict.averaged import silent
-from ibpdist.predict.chunks import Shares, over_chunks
+from ibpdist.predict.chunks import Shares, blocks, over_chunks
 from ibpdist.predict.estimates import Sampling
 from ibpdist.predict.reconstruct import Cells, Mixture, reconstructor
 from ibpdist.predict.units import BackUnits, back_units, in_units_of
@@ -36,8 +45,6 @@ MARKER = "hidden/zarr.json"
 """File by which a store of reconstructed rows is known."""
 NORMAL_95 = 1.959963984540054
 """Standard deviations on either side of the mean of a normal that hold 95 % of it."""
-MOST_ROWS, NUMBERS = 512, 1 << 19
-"""Rows that are reconstructed at once, and numbers in them."""
 
 SENTENCES = {
     "x": "observed cells as they are, hidden cells filled with mean",
@@ -82,19 +89,16 @@ class Reconstruction:
         source, seen = self.given.source, self.given.seen
         chunk = source.read(index)
         fitted = chunk if seen is source else seen.read(index)
-        visible = np.ones(chunk.x.shape, bool) if fitted.observed is None else fitted.observed
         names = ("x", "mean", "sd", "low", "high")
         made: dict[str, NDArray[Any]] = {name: np.empty(chunk.x.shape, source.dtype) for name in names}
-        step = int(np.clip(NUMBERS // source.columns, 1, MOST_ROWS))
-        for at in range(0, chunk.rows, step):
-            part = slice(at, min(at + step, chunk.rows))
-            cells = self.of(fitted.x[part].astype(float), visible[part], chunk.start + at)
+        made["hidden"] = np.empty(chunk.x.shape, bool)
+        for part, x, visible in blocks(fitted, tick):
+            cells = self.of(x, visible, chunk.start + part.start)
             for name, values in self._values(cells).items():
                 made[name][part] = values
             observed = self.back.observed(chunk.x[part])
-            made["x"][part] = np.where(visible[part], observed, made["mean"][part])
-            tick(part.stop / chunk.rows)
-        made["hidden"] = ~visible
+            made["x"][part] = np.where(visible, observed, made["mean"][part])
+            made["hidden"][part] = ~visible
         held: Named = {name: (("row", "column"), values) for name, values in made.items()}
         return Rows(chunk.start, held, source.row_coords(index))
 
@@ -108,10 +112,11 @@ class Reconstruction:
             "high": self.back.values(cells.mean + NORMAL_95 * sd),
         }
 
-    def described(self) -> dict[str, dict[str, str]]:
-        """Attributes of the variables."""
-        sentences = SENTENCES | LOGGED if self.back.log1p else SENTENCES
-        return {name: {"long_name": sentence} for name, sentence in sentences.items()}
+
+def described(back: BackUnits) -> dict[str, dict[str, str]]:
+    """Attributes of the variables of cells in these units."""
+    sentences = SENTENCES | LOGGED if back.log1p else SENTENCES
+    return {name: {"long_name": sentence} for name, sentence in sentences.items()}
 
 
 def reconstruct(
@@ -147,7 +152,8 @@ def reconstruct(
     given = _own(result) if data is None else _new(result, data)
     of = reconstructor(predictors_of(result), Sampling(chains, draws, seed))
     work = Reconstruction(of, given, back_units(result, given.source, units == "stored"))
-    table = Table(MARKER, _attributes(result, given.source, of), work.described(), _columns(result, given))
+    columns = column_labels(result, given.source)
+    table = Table(MARKER, _attributes(result, given.source, of), described(work.back), columns)
     told, threads = Shares(given.source, progress), place.threads(given.source)
     parts = over_chunks(lambda i: work.rows(i, partial(told.tell, i)), given.source.chunks, threads)
     with closing(parts):
@@ -201,12 +207,6 @@ def _source(result: xr.DataTree, data: object) -> Source:
 def _is_of_fit(result: xr.DataTree, seen: Source, split: Split | None) -> bool:
     trained = seen if split is None else split.train(seen)
     return bool(trained.fingerprint == result.attrs["fingerprint"])
-
-
-def _columns(result: xr.DataTree, given: Given) -> dict[str, NDArray[Any]]:
-    """Labels of the columns: those of the rows, or of the fit where these have none."""
-    labels, known = given.source.column_coords(), labels_of(result)
-    return labels if "column" in labels or known is None else {"column": known, **labels}
 
 
 def _attributes(result: xr.DataTree, source: Source, of: Mixture) -> dict[str, str]:

@@ -1,94 +1,89 @@
 """Features of new rows under the parameters of a fit, chunk by chunk and out of core.
 
-The local step of the algorithm is repeated with the parameters fixed, from where a fit with such
-parameters would start its rows (hot, so that they do not stay where they happen to start), until
-no entry changes any more. Samplers give the mean of their draws.
+Posterior means are averages over patterns of features, as in scores and in reconstructions
+(predict/reconstruct.py). The mean-field estimate is that of the row step of the fit (mean_field.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import accumulate, count, islice, pairwise
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
+from ibpdist.base.errors import UsageError
 from ibpdist.base.progress import Count
-from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import replace
-from ibpdist.catalog import systems
-from ibpdist.data._base import Chunk, Source
+from ibpdist.data._base import Source
 from ibpdist.data.output_path import refuse_place
 from ibpdist.engine.place import Place
 from ibpdist.evaluate import tables
-from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
+from ibpdist.evaluate.fitted import (
+    Run,
+    column_labels,
+    labels_of,
+    name_of,
+    predictor_of,
+    result_of,
+    source_of,
+)
+from ibpdist.evaluate.mean_field import TOLERANCE, MeanField, mean_field
+from ibpdist.evaluate.reconstruct import described
 from ibpdist.evaluate.tables import Rows, Table
-from ibpdist.inference._base import Named, RowInference
-from ibpdist.inference.ascent.coordinate import Coordinate
-from ibpdist.inference.ascent.params import AnyModelParams
-from ibpdist.inference.in_turn.sequential import Sequential
-from ibpdist.model.observations._base import RowState
-from ibpdist.model.observations.capabilities import Grouped
-from ibpdist.predict.chunks import over_chunks
+from ibpdist.inference._base import Named
+from ibpdist.predict.averaged import silent
+from ibpdist.predict.chunks import Shares, blocks, over_chunks
+from ibpdist.predict.estimates import Sampling
+from ibpdist.predict.reconstruct import Cells, Reconstructor, RowPosterior
+from ibpdist.predict.units import BackUnits, back_units, in_units_of
+from ibpdist.runs import variables
 
-TOLERANCE = 1e-5
-LIMIT = 500
-"""Most passes over a chunk."""
-
-_INNER = 4
-_BURN, _KEEP = 20, 100
+ESTIMATES = ("posterior", "mean-field")
+"""Posterior means, or the row step of the fit, which is faster and says nothing of cells."""
 MARKER = "z/zarr.json"
 """File by which a store of features is known."""
+ROW, CELL = ("row", "feature"), ("row", "column")
 
 
 @dataclass(frozen=True)
-class Inference:
-    """An algorithm with the parameters of a fit."""
+class PosteriorMeans:
+    """Rows in the units of a fit, what it says of them, and the way back to their own units."""
 
-    algorithm: RowInference
-    params: AnyModelParams
-    seed: int = 0
-    tolerance: float = TOLERANCE
+    source: Source
+    of: Reconstructor
+    back: BackUnits
 
-    def rows(self, source: Source, index: int) -> Rows:
-        """z (and w) of the rows of a chunk."""
-        chunk = source.read(index)
-        parts = [
-            self._named(part, replace(self.params, observation=seen)) for part, seen in self._blocks(chunk)
-        ]
-        joined = {name: np.concatenate([part[name][1] for part in parts], axis=-1) for name in parts[0]}
-        found: Named = {
-            name: (("row", "feature")[: table.ndim], np.ascontiguousarray(table.T))
-            for name, table in joined.items()
+    @property
+    def words(self) -> str:
+        return self.of.words
+
+    def rows(self, index: int, tick: Callable[[float], None] = silent) -> Rows:
+        """Features and cells of the rows of a chunk; `tick` is called with the share of them that is done."""
+        chunk, parts = self.source.read(index), []
+        for part, x, visible in blocks(chunk, tick):
+            parts.append(self._named(*self.of.posterior(x, visible, chunk.start + part.start)))
+        held: Named = {
+            name: (dims, np.concatenate([part[name][1] for part in parts]))
+            for name, (dims, _) in parts[0].items()
         }
-        return Rows(chunk.start, found, source.row_coords(index))
+        return Rows(chunk.start, held, self.source.row_coords(index))
 
-    def _blocks(self, chunk: Chunk) -> Iterator[tuple[Chunk, Any]]:
-        """Rows with the parameters of the observation for the cells that they miss."""
-        observation, params = self.algorithm.model.observation, self.params.observation
-        if isinstance(observation, Grouped):
-            return observation.per_row_params(params, chunk)
-        return iter([(chunk, params)])
-
-    def _named(self, chunk: Chunk, params: AnyModelParams) -> Named:
-        state = self.algorithm.start(chunk, params, Draws(self.seed))
-        steps = accumulate(
-            count(1),
-            lambda now, step: self.algorithm.local(chunk, now, params, Draws(self.seed, step))[0],
-            initial=state,
-        )
-        ended = self._converged(steps) if self.algorithm.monotone() else _mean(steps)
-        return self.algorithm.describe_rows(ended, params)
-
-    def _converged(self, steps: Iterator[RowState]) -> RowState:
-        for before, now in islice(pairwise(steps), LIMIT):
-            if _change(before, now) < self.tolerance:
-                break
-        return now
+    def _named(self, rows: RowPosterior, cells: Cells) -> Named:
+        """By name, in the precision of the data."""
+        of, sd = self.of.predictor, np.sqrt(cells.variance)
+        found: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {"z": (ROW, rows.z)}
+        if of.weights.has_weights:
+            found["w"] = (ROW, rows.w)
+        if of.freedom is not None:
+            found["precision"] = (("row",), rows.precision)
+        found["mean"] = (CELL, self.back.values(cells.mean))
+        found["sd"] = (CELL, self.back.deviations(cells.mean, sd))
+        return {name: (dims, values.astype(self.source.dtype)) for name, (dims, values) in found.items()}
 
 
 def transform(
@@ -96,69 +91,62 @@ def transform(
     data: object,
     out: str | Path | None = None,
     *,
+    estimate: str = "posterior",
     overwrite: bool = False,
+    chains: int = 8,
+    draws: int = 5,
+    seed: int = 0,
     tolerance: float = TOLERANCE,
     workers: int | None = None,
     serial: bool | None = None,
     scheduler: str | None = None,
     progress: Count | None = None,
 ) -> xr.Dataset:
-    """z (row, feature) of new rows (E z, or the share of draws), and w where rows have weights.
+    """Features of new rows given the cells that are observed, and what the fit expects of all cells.
 
-    Data that were ingested raw, and arrays, are centred and scaled as those of the fit were.
-    Features are those of the result, in its order. With `out` they are written to a Zarr store,
-    chunk by chunk, and read from there when they are used. `workers` are threads.
+    Posterior means: `z` (row, feature), the probability that the row has the feature; `w`, the mean of its
+    weight if it has it, so that z w is the mean of the product; `precision` (row) where the fit has row
+    noise; `mean` and `sd` (row, column) of every cell, as `reconstruct` has them. They are averages over
+    all patterns of features, or over `chains` annealed chains of `draws` each where there are too many.
+    With `estimate="mean-field"` z, w and precision are found by the row step of the fit, repeated until no
+    entry changes by `tolerance`: faster, and one pattern where several explain a row. Of a sampler the
+    features are those of the draw in its `params`.
+
+    Data that were ingested raw, and arrays, are centred and scaled as those of the fit were; cells are in the
+    units of what was ingested. Features are those of the result, in its order. With `out` they are written
+    to a Zarr store, chunk by chunk, and read from there when they are used. `workers` are threads.
     """
+    if estimate not in ESTIMATES:
+        raise UsageError(f"estimate is {estimate!r}: expected {' or '.join(ESTIMATES)}")
     place = Place(workers, serial, scheduler)
     if out is not None:
         refuse_place(out, run, data)
     result = result_of(run)
-    source = rows_for(result, data)
-    inference, table = inference_of(result, tolerance), Table(MARKER, _attributes(result, source))
-    threads = place.threads(source)
-    parts = over_chunks(lambda index: inference.rows(source, index), source.chunks, threads)
+    given = source_of(data, int(result["params"].sizes["column"]), labels_of(result))
+    source, back = in_units_of(result, given, name_of(data)), back_units(result, given)
+    work: PosteriorMeans | MeanField
+    if estimate == "posterior":
+        work = PosteriorMeans(
+            source, Reconstructor(predictor_of(result), Sampling(chains, draws, seed)), back
+        )
+    else:
+        work = mean_field(result, source, tolerance)
+    attributes = {"estimate": estimate, "method": work.words, **_attributes(result, source)}
+    table = Table(MARKER, attributes, _described(back), column_labels(result, source))
+    told, threads = Shares(source, progress), place.threads(source)
+    parts = over_chunks(lambda index: work.rows(index, partial(told.tell, index)), source.chunks, threads)
     with closing(parts):
-        found = tables.counted(parts, source.rows, progress)
         if out is None:
-            return tables.in_memory(list(found), table)
-        tables.write(Path(out), found, source, table, overwrite)
+            return tables.in_memory(list(parts), table)
+        tables.write(Path(out), parts, source, table, overwrite)
     written: xr.Dataset = xr.open_zarr(out)
     return written
 
 
-def inference_of(result: xr.DataTree, tolerance: float = TOLERANCE) -> Inference:
-    """The algorithm of a result with its parameters."""
-    from ibpdist.runs.layout import state_of
-
-    spec = spec_of(result)
-    built = systems.build(spec.system, int(result.attrs["truncation"]), inner=_INNER, settings=spec.set)
-    if isinstance(built, Sequential):
-        algorithm: RowInference = Coordinate(built.model, 1, _INNER)
-    else:
-        algorithm = built.row_inference()
-    return Inference(algorithm, state_of(result), spec.seed, tolerance)
-
-
-def _mean(steps: Iterator[RowState]) -> RowState:
-    """Mean of z over draws, and of w over the draws that have the feature."""
-    state = next(steps)
-    z, y = np.zeros(state.z.shape), np.zeros(state.w.shape)
-    for drawn in islice(steps, _BURN, _BURN + _KEEP):
-        z += drawn.z
-        y += drawn.z * drawn.w if drawn.w.size else 0
-    w = np.divide(y, z, out=np.zeros_like(y), where=z > 0) if y.size else y
-    return replace(state, z=(z / _KEEP).astype(state.z.dtype), w=w.astype(state.w.dtype))
-
-
-def _change(before: RowState, now: RowState) -> float:
-    """Largest change of an entry of z, or of z w as a share of the largest w."""
-    if not now.z.size:
-        return 0.0
-    change = float(np.abs(now.z - before.z).max())
-    if not now.w.size:
-        return change
-    largest = max(float(np.abs(now.w).max()), 1.0)
-    return max(change, float(np.abs(now.z * now.w - before.z * before.w).max()) / largest)
+def _described(back: BackUnits) -> Mapping[str, Mapping[str, str]]:
+    """Attributes of the variables."""
+    rows = {variable.name: variable.attributes() for variable in variables.ROWS.variables}
+    return {**described(back), **rows}
 
 
 def _attributes(result: xr.DataTree, source: Source) -> dict[str, Any]:

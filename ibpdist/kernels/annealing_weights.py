@@ -83,7 +83,7 @@ def _spreads(weights, rule, grams, pulls, n, odds, row, key, y, left):
 
 @njit(**_OPTIONS)
 def _leg(weights, rule, grams, left, leg, levels, spread, y, odds, numbers, f, kept):
-    """Log weight of a leg, and in `kept` (draw, feature) z of draws at its end."""
+    """Log weight of a leg, and in `kept` (draw, feature) y of draws at its end."""
     row, chain, at, key = numbers
     total, before = 0.0, 0.0
     for t in range(levels + kept.shape[0] - 1):
@@ -94,18 +94,17 @@ def _leg(weights, rule, grams, left, leg, levels, spread, y, odds, numbers, f, k
         place = at + t * y.size
         _sweep(weights, rule, grams, left, first, second, y, odds, row, chain, place, key, f)
         if t >= levels - 1:
-            for k in range(y.size):
-                kept[t - levels + 1, k] = y[k] != 0.0
+            kept[t - levels + 1] = y
     return total
 
 
 @njit(cache=True, **_OPTIONS)
 def annealed(weights, rule, grams, pulls, odds, rows, chains, levels, keep, key):
     """As in annealing.py, for the response of `weights` under `rule`, which is to draw; without moves of
-    several features."""
+    several features. Draws are of y instead of z."""
     features = odds.size
     made = np.empty((rows.size, chains, 2))
-    kept = np.empty((rows.size, chains, 2, keep, features), np.uint8)
+    kept = np.empty((rows.size, chains, 2, keep, features))
     y, f, left = np.empty(features), np.empty(2), np.empty((2, features))
     for n in range(rows.size):
         row = np.uint64(rows[n])

@@ -41,7 +41,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.predict.estimates import LogRatio, Numbers, Sampled, Sampling, jackknife, row_numbers
 from ibpdist.predict.kinds import kind_of
 from ibpdist.predict.predict import CERTAIN, LOG_2PI, Mask, Matrix, Predictor, Vector
-from ibpdist.predict.walks import Legs, Walk
+from ibpdist.predict.walks import Kept, Legs, Walk
 
 Lift = Callable[[Matrix, NDArray[np.intp], int], Vector]
 """(row) log of the density of the cells of a leg under the law that counts over that of the chains, given
@@ -151,15 +151,15 @@ class Runner:
         levels: int,
         keep: int,
         draws: Draws,
-        modes: NDArray[np.uint8],
+        modes: Kept,
         ahead: bool = True,
-    ) -> tuple[Chains, NDArray[np.uint8]]:
+    ) -> tuple[Chains, Kept]:
         """Chains of some rows, and their draws (row, chain, leg, draw, feature). Chains may jump between
         `modes` (row, mode, feature)."""
         key, features = draws.key("annealed"), len(self.law.odds)
         ends = np.ascontiguousarray(modes[:, : self.walk.modes])
         logs = np.empty((len(rows), chains, 2))
-        kept = np.empty((len(rows), chains, 2, keep, features), np.uint8)
+        kept: Kept = np.empty((len(rows), chains, 2, keep, features), self.walk.kept)
         for some, seen, asked in patterns(self.visible[rows], self.hidden[rows]):
             x, cells = self.x[rows[some]], [seen, seen | asked] if ahead else [seen | asked, seen]
             grams = np.array([self.law.gram(one) for one in cells])
@@ -206,7 +206,7 @@ class Trial:
 
     ahead: LogRatio
     back: LogRatio
-    modes: NDArray[np.uint8]
+    modes: Kept
 
     @property
     def stage(self) -> NDArray[np.intp]:
@@ -220,14 +220,14 @@ def _trial(run: Runner, rows: NDArray[np.intp], plan: Sampling) -> Trial:
     """Chains that go back may jump between the modes of those that went ahead."""
     chains, features = max(2, plan.chains // 2), len(run.law.odds)
     places, draws = (len(rows), 2 * chains, features), Draws(plan.seed)
-    none = np.empty((len(rows), 0, features), np.uint8)
+    none: Kept = np.empty((len(rows), 0, features), run.walk.kept)
     ahead, kept = run(rows, chains, LEVELS, 1, draws.at(1), none)
     first = kept.reshape(places)
     back, kept = run(rows, chains, LEVELS, 1, draws.at(2), first, ahead=False)
     return Trial(ahead.ratio(), back.ratio(), np.concatenate([first, kept.reshape(places)], axis=1))
 
 
-def _lifted(found: Chains, kept: NDArray[np.uint8], rows: NDArray[np.intp], lift: Lift) -> Chains:
+def _lifted(found: Chains, kept: Kept, rows: NDArray[np.intp], lift: Lift) -> Chains:
     """Chains with the log of the mean of the lift over their draws at the end of each leg."""
     _, chains, _, keep, _ = kept.shape
     made = np.empty((2, chains, len(rows)))

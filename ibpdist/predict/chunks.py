@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ibpdist.base.progress import Count
 from ibpdist.base.threads import one_thread
-from ibpdist.data._base import Source
+from ibpdist.data._base import Chunk, Source
+
+MOST_ROWS, NUMBERS = 512, 1 << 19
+"""Rows of a chunk that are treated at once, and numbers in them."""
 
 T = TypeVar("T")
 
@@ -34,6 +40,19 @@ class Shares:
             self._done += (share - self._shares[index]) * (last - first)
             self._shares[index] = share
             self._progress(int(round(self._done, 3)), self._source.rows)
+
+
+def blocks(
+    chunk: Chunk, tick: Callable[[float], None]
+) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.bool_]]]:
+    """Rows of a chunk, few at a time: their places, their values (row, column), and which are observed;
+    `tick` is called with the share of the rows that is done."""
+    step = int(np.clip(NUMBERS // chunk.x.shape[1], 1, MOST_ROWS))
+    for at in range(0, chunk.rows, step):
+        part = slice(at, min(at + step, chunk.rows))
+        x = chunk.x[part].astype(float)
+        yield part, x, np.ones(x.shape, bool) if chunk.observed is None else chunk.observed[part]
+        tick(part.stop / chunk.rows)
 
 
 def over_chunks(work: Callable[[int], T], chunks: int, threads: int) -> Generator[T, None, None]:

@@ -6,6 +6,7 @@ p(hidden | visible) = sum_z p(z) p(visible, hidden | z) / sum_z p(z) p(visible |
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
 from ibpdist.predict.estimates import Numbers, Sampled, Sampling
@@ -30,12 +31,17 @@ def expected_idle(of: Predictor) -> float:
     return float(expit(of.log_odds[~of.active]).sum())
 
 
-def without_idle(of: Predictor) -> Predictor:
-    """Without the features that are not active, where there are too many to enumerate and these cannot
+def not_idle(of: Predictor) -> NDArray[np.intp]:
+    """Features but for those that are not active, where there are too many to enumerate and these cannot
     matter."""
-    if enumerable(of) or of.active.all() or expected_idle(of) > NEGLIGIBLE:
-        return of
-    return of.select(np.flatnonzero(of.active))
+    if enumerable(of) or expected_idle(of) > NEGLIGIBLE:
+        return np.arange(of.features)
+    return np.flatnonzero(of.active)
+
+
+def without_idle(of: Predictor) -> Predictor:
+    """The predictor of these features alone."""
+    return of if len(keep := not_idle(of)) == of.features else of.select(keep)
 
 
 def estimate_of(of: Predictor) -> Estimate:

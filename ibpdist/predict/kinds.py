@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ibpdist.model.weights._base import RowDensity
 from ibpdist.predict.predict import CERTAIN, Density, Mask, Matrix, NormalDensity, Predictor, UnitDensity
 
@@ -26,7 +29,8 @@ dictionary and with its variance."""
 class Kind:
     """Patterns of up to `enumerated` features are summed under `density`; of more, scores are estimated from
     chains that `walk`, and `words` say how. `everywhere` scores rows that have every feature for certain,
-    where that is a special case."""
+    where that is a special case. Chains draw weights too where these are `drawn`; `density` is then that
+    given y."""
 
     density: Callable[[Predictor], Density]
     enumerated: int
@@ -34,6 +38,12 @@ class Kind:
     estimate: Estimate
     words: str
     everywhere: Estimate | None = None
+    drawn: bool = False
+
+    def undecided(self, of: Predictor) -> NDArray[np.intp]:
+        """Features of which there is more than one pattern: those that are not certain, and all of them
+        where weights are drawn."""
+        return np.flatnonzero((np.abs(of.log_odds) < CERTAIN) | self.drawn)
 
     def enumerates(self, features: int) -> bool:
         """Whether all patterns of this many features are summed."""
@@ -66,7 +76,9 @@ def kinds() -> Mapping[RowDensity, Kind]:
     return {
         RowDensity.INDEPENDENT: Kind(UnitDensity, 16, lambda of: Flips(Unit()), sampled, drawn),
         # Without a feature there is no weight, and then cells are independent.
-        RowDensity.SAMPLED: Kind(UnitDensity, 0, lambda of: Entries(of.weights), sequential, integrated),
+        RowDensity.SAMPLED: Kind(
+            UnitDensity, 0, lambda of: Entries(of.weights), sequential, integrated, drawn=True
+        ),
         RowDensity.CLOSED: Kind(
             NormalDensity, 12, lambda of: Flips(Normal()), sequential, integrated, closed
         ),

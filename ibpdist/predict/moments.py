@@ -1,12 +1,13 @@
-"""Posterior moments of y = z w of rows given their visible cells: E y and E y y', whatever is hidden.
+"""Posterior moments of the features of rows given their visible cells: E z, and of y = z w E y and E y y'.
 
-What a row says of any of its cells depends on y alone, so these two are all that has to be averaged over
+What a row says of any of its cells depends on y alone, so that these are all that has to be averaged over
 patterns of features, or over draws of them (scores.md 16):
 
     E[y | v] = sum_z p(z | v) E[y | z, v],      E[y y' | v] = sum_z p(z | v) E[y y' | z, v].
 
 Unit weights: y = z. Normal weights w ~ N(mu, 1): with F = A_z (x / psi) and M = I + A_z diag(1 / psi) A_z'
-over the visible cells, y given z is normal with mean M^-1 (F + mu_z) and covariance M^-1.
+over the visible cells, y given z is normal with mean M^-1 (F + mu_z) and covariance M^-1. Other weights are
+drawn together with z, and the draws are of y.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.base.errors import UsageError
 from ibpdist.model.weights._base import RowDensity
 from ibpdist.predict.predict import Matrix, NormalDensity, Predictor, Vector
 
@@ -33,21 +33,34 @@ _NUMBERS = 1 << 22
 
 @dataclass(frozen=True)
 class Moments:
-    """`mean` (row, feature) and `second` (row, feature, feature) of y, or parts of their sums."""
+    """E z, `on` (row, feature), and `mean` (row, feature) and `second` (row, feature, feature) of y, or parts
+    of their sums."""
 
+    on: Matrix
     mean: Matrix
     second: Cube
 
     @classmethod
     def none(cls, rows: int, features: int) -> Moments:
-        return cls(np.zeros((rows, features)), np.zeros((rows, features, features)))
+        shape = rows, features
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros((*shape, features)))
 
     def __add__(self, other: Moments) -> Moments:
-        return Moments(self.mean + other.mean, self.second + other.second)
+        return Moments(self.on + other.on, self.mean + other.mean, self.second + other.second)
 
     def scaled(self, by: Vector) -> Moments:
         """Every row times a number of its own."""
-        return Moments(self.mean * by[:, None], self.second * by[:, None, None])
+        return Moments(self.on * by[:, None], self.mean * by[:, None], self.second * by[:, None, None])
+
+    def put(self, rows: Places, part: Moments) -> None:
+        """Other moments for some rows."""
+        self.on[rows], self.mean[rows], self.second[rows] = part.on, part.mean, part.second
+
+    def add(self, rows: Places, part: Moments) -> None:
+        """Add the moments of some rows, each of them once, to theirs."""
+        self.on[rows] += part.on
+        self.mean[rows] += part.mean
+        self.second[rows] += part.second
 
     @property
     def covariance(self) -> Cube:
@@ -56,7 +69,7 @@ class Moments:
 
 
 class Conditional(Protocol):
-    """Moments of y given z and the visible cells of rows: `x` (row, column) is zero where `cells`, 0 or 1,
+    """Moments given z, or y, and the visible cells of rows: `x` (row, column) is zero where `cells`, 0 or 1,
     are not visible. Both methods sum them over the patterns of a row, each times its `share`."""
 
     def over(self, x: Matrix, cells: Matrix, z: Matrix, share: Matrix) -> Moments:
@@ -68,8 +81,8 @@ class Conditional(Protocol):
         ...
 
 
-class UnitConditional:
-    """w = 1, so that y is z."""
+class KnownConditional:
+    """Patterns say what y is: w = 1, or they are draws of y."""
 
     def __init__(self, of: Predictor) -> None:
         """Nothing of a predictor is needed."""
@@ -77,12 +90,15 @@ class UnitConditional:
     def over(self, x: Matrix, cells: Matrix, z: Matrix, share: Matrix) -> Moments:
         features = z.shape[1]
         pairs = (z[:, :, None] * z[:, None, :]).reshape(len(z), features**2)
-        return Moments(share @ z, (share @ pairs).reshape(-1, features, features))
+        return Moments(share @ (z != 0), share @ z, (share @ pairs).reshape(-1, features, features))
 
     def paired(self, x: Matrix, cells: Matrix, rows: Places, z: Matrix, share: Vector) -> Moments:
         made = Moments.none(len(x), z.shape[1])
-        np.add.at(made.mean, rows, share[:, None] * z)
-        np.add.at(made.second, rows, share[:, None, None] * z[:, :, None] * z[:, None, :])
+        for part in parts(len(rows), z.shape[1] ** 2):
+            n, y, weight = rows[part], z[part], share[part][:, None]
+            np.add.at(made.on, n, weight * (y != 0))
+            np.add.at(made.mean, n, weight * y)
+            np.add.at(made.second, n, (weight * y)[:, :, None] * y[:, None, :])
         return made
 
 
@@ -102,6 +118,7 @@ class NormalConditional:
 
     def paired(self, x: Matrix, cells: Matrix, rows: Places, z: Matrix, share: Vector) -> Moments:
         made, width = Moments.none(len(x), z.shape[1]), int(z.sum(axis=1).max(initial=0))
+        np.add.at(made.on, rows, share[:, None] * z)
         if not width:
             return made
         for part in parts(len(rows), width * x.shape[1]):
@@ -146,21 +163,16 @@ def weights_given(
 
 
 CONDITIONALS: Mapping[RowDensity, Callable[[Predictor], Conditional]] = {
-    RowDensity.INDEPENDENT: UnitConditional,
+    RowDensity.INDEPENDENT: KnownConditional,
     RowDensity.CLOSED: NormalConditional,
+    RowDensity.SAMPLED: KnownConditional,
 }
-"""By how the density of a row is found; weights that are sampled have no moments in closed form."""
+"""By how the density of a row is found."""
 
 
 def conditional(of: Predictor) -> Conditional:
-    """Moments of rows of a predictor given their features; UsageError where there is no closed form."""
-    made = CONDITIONALS.get(of.weights.density)
-    if made is None:
-        raise UsageError(
-            f"cells of rows with {of.weights.name} weights cannot be reconstructed: the mean of such weights "
-            "given the features has no closed form; fit a system with unit or normal weights"
-        )
-    return made(of)
+    """Moments of rows of a predictor given their features, or given draws of y."""
+    return CONDITIONALS[of.weights.density](of)
 
 
 def parts(count: int, numbers: int) -> Iterator[slice]:

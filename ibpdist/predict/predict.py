@@ -99,6 +99,11 @@ class Predictor:
         made: Vector = expit(self.log_odds) * (self.weights.second + self.tilt**2)
         return made
 
+    @property
+    def weight_mean(self) -> Vector:
+        """(feature) mean of the weight of a row that has the feature, if nothing else is known of it."""
+        return replace(self, log_odds=np.full(self.features, CERTAIN)).activity()[0]
+
     def activity(self) -> tuple[Vector, Vector]:
         """(feature) mean and variance of y of a row of which nothing is known."""
         chance = expit(self.log_odds)
@@ -108,9 +113,8 @@ class Predictor:
 
     def typical_noise(self) -> Vector:
         """(column) noise of a row of which nothing is known, with what the variance of A adds to it."""
-        mean = expit(self.log_odds) * self.tilt
-        spread = (self.second_moments() - mean**2) @ self.variances()
-        made: Vector = self.cell_noise + self.variance(mean[None])[0] + spread
+        mean, variance = self.activity()
+        made: Vector = self.cell_noise + self.variance(mean[None])[0] + variance @ self.variances()
         return made
 
     def select(self, keep: NDArray[np.intp]) -> Predictor:

@@ -22,6 +22,7 @@ values use the same random numbers, so errors of the first sum are added up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,6 +38,8 @@ from ibpdist.predict.predict import Mask, Matrix, Predictor, Vector
 
 WIDTH = 3.0
 """Nats below its maximum down to which the posterior of log tau is covered by values."""
+ONE = int(np.abs(GRID).argmin())
+"""Place on the grid where tau is one."""
 _ROUNDS = 4
 _FIELDS = 6
 
@@ -96,10 +99,7 @@ class Along:
         both, visible = self.integrals(nodes)
         made = np.zeros((4, len(self.both)))
         for rows, places in nodes.groups():
-            a, b = (
-                np.einsum("np,npj->nj", one.shares[rows], nodes.shares(rows, one.at[rows]))
-                for one in (both, visible)
-            )
+            a, b = (_at_nodes(one, nodes, rows) for one in (both, visible))
             made[:, rows] = _errors(a, b, self.at(rows, places))
         error, bias, apart, uncertain = made
         score = both.log - visible.log
@@ -168,28 +168,59 @@ class Inferred:
         return plug, full
 
 
+@dataclass(frozen=True)
+class PrecisionPosterior:
+    """What the visible cells of rows say of tau: its posterior `mean` (row), and the share (row, grid) that
+    a function of log tau has at points of the grid in its posterior mean.
+
+    Shares belong to a spline through few points, so that some of them are slightly negative.
+    """
+
+    mean: Vector
+    shares: Matrix
+
+    @classmethod
+    def known(cls, rows: int) -> PrecisionPosterior:
+        """Of rows whose precision is one."""
+        shares = np.zeros((rows, len(GRID)))
+        shares[:, ONE] = 1.0
+        return cls(np.ones(rows), shares)
+
+    def points(self) -> Iterator[tuple[float, NDArray[np.intp], Vector]]:
+        """Values of tau, the rows that have a share there, and their shares."""
+        for place in np.flatnonzero(self.shares.any(axis=0)):
+            rows = np.flatnonzero(self.shares[:, place])
+            yield float(np.exp(GRID[place])), rows, self.shares[rows, place]
+
+
 def row_precision(
     of: Predictor,
     x: Matrix,
     visible: Mask,
     plan: Sampling | None = None,
     start: Numbers = 0,
-    estimate: Estimate | None = None,
-) -> Vector:
-    """(row) posterior mean of tau given the visible cells, with the variance of the dictionary.
+) -> PrecisionPosterior:
+    """The posterior of tau given the visible cells, with the variance of the dictionary.
 
-    One where rows are even. As in an estimate, the mean of the intercept is taken from `x` before. The
-    estimate is the one with which rows are scored, unless another is given.
+    It is one where rows are even, and is taken for one where no cell is visible. As in an estimate, the mean
+    of the intercept is taken from `x` before.
     """
-    if of.freedom is None:
-        return np.ones(len(x))
-    ask, none = estimate or estimate_of(of), np.zeros_like(visible)
-    made, some = np.ones(len(x)), np.flatnonzero(visible.any(axis=1))
-    if some.size:
-        rows = _rows(ask, of, x, none, visible, plan or Sampling(), start, some)
-        nodes, (_, full) = rows.along()
-        posterior, _ = full.integrals(nodes)
-        made[some] = posterior.mean(np.exp(posterior.at))
+    made, some = PrecisionPosterior.known(len(x)), np.flatnonzero(visible.any(axis=1))
+    if of.freedom is None or not some.size:
+        return made
+    none, ask = np.zeros_like(visible), estimate_of(of)
+    nodes, (_, full) = _rows(ask, of, x, none, visible, plan or Sampling(), start, some).along()
+    posterior, _ = full.integrals(nodes)
+    made.mean[some] = posterior.mean(np.exp(posterior.at))
+    made.shares[some] = 0.0
+    for rows, places in nodes.groups():
+        made.shares[some[rows][:, None], places] = _at_nodes(posterior, nodes, rows)
+    return made
+
+
+def _at_nodes(of: Integral, nodes: Nodes, rows: NDArray[np.intp]) -> Matrix:
+    """(row, value) shares of the nodes of some rows in an integral."""
+    made: Matrix = np.einsum("np,npj->nj", of.shares[rows], nodes.shares(rows, of.at[rows]))
     return made
 
 

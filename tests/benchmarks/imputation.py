@@ -7,7 +7,7 @@ A line for each set, share and method as it is done, and a table. In every row a
 hidden; columns are standardised on the visible cells.
 
     nats    log density of a hidden cell given the visible ones of its row
-    RMSE    of what is expected of hidden cells; of a fit from E z and E w
+    RMSE    of what is expected of hidden cells; of a fit their posterior mean
 
 FA and PPCA by EM, and MOFA where mofapy2 is installed, have the rank that is best on these very cells, for
 each number by itself. softImpute chooses its threshold by cells hidden inside. Other methods are
@@ -116,7 +116,7 @@ def fitted(variant: Variant, of: Holes, features: int) -> tuple[Marks, int]:
     result = variant.fit(of.x, features, holdout=of.recipe)
     scored = ibp.evaluate(result, of.x, visible="fitted", serial=True)
     nats = float(scored.score.sel(estimate="variance"))
-    expected = predicted(result, result["rows"].to_dataset())
+    expected = predicted(result, of.shown)
     return Marks(nats, rmse=of.error(expected)), int(result["params"]["active"].sum())
 
 

@@ -8,7 +8,7 @@ standardised on the training rows; 20 % of the rows are new; their even columns 
 
     nats       log density of a hidden cell, as the method has it
     mixed      the same with rows of uneven noise (predict/rownoise.py)
-    RMSE       of what is expected of hidden cells; of a fit from E z and E w as `transform` has them
+    RMSE       of what is expected of hidden cells; of a fit their posterior mean as `transform` has it
     mode       mean over the columns of the share of the most frequent value; where it is above one half a
                density says little, and errors count
 
@@ -68,7 +68,7 @@ def fitted(variant: Variant, of: Split, features: int) -> tuple[Marks, int]:
     result = variant.fit(of.train, features)
     scored = ibp.evaluate(result, of.test, serial=True)
     shown = np.where(even(of.test), of.test, np.nan)
-    expected = predicted(result, ibp.transform(result, shown, serial=True))
+    expected = predicted(result, shown)
     nats = float(scored.score.sel(estimate="variance"))
     marks = Marks(mixed=nats, rmse=error(expected[:, ~even(of.test)], of.test))
     return marks, int(result["params"]["active"].sum())

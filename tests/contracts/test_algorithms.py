@@ -3,6 +3,7 @@
 import json
 from copy import deepcopy
 from dataclasses import is_dataclass
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import arrays_of, combine, pack, unpack
 from ibpdist.catalog.systems import build
 from tests.support.compare import assert_same_record
+from tests.support.covering import everyday
 from tests.support.model_cases import (
     AT_ONCE,
     begin,
@@ -26,6 +28,8 @@ from tests.support.model_cases import (
 )
 
 every = pytest.mark.parametrize("system", AT_ONCE)
+some = pytest.mark.parametrize("system", everyday(AT_ONCE))
+"""For long fits: every day each prior with each of the other axes, and so on."""
 FEATURES, SIZES = 3, [5, 2, 6]
 
 
@@ -191,9 +195,10 @@ def default(system, missing="masked", dtype=np.float64):
     return alg, chunks, *begin(alg, chunks)
 
 
-@every
-@pytest.mark.parametrize("missing", ["complete", "masked"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("system", "missing", "dtype"),
+    everyday(product(AT_ONCE, ["complete", "masked"], [np.float32, np.float64])),
+)
 def test_default_fits_are_pure_and_finite_at_every_step(system, missing, dtype):
     """Arguments are left alone, and the same arguments give the same bits, whatever is being tried."""
     alg, chunks, params, states, draws = default(system, missing, dtype)
@@ -211,7 +216,7 @@ def test_default_fits_are_pure_and_finite_at_every_step(system, missing, dtype):
         assert all(isinstance(value, float) and np.isfinite(value) for value in trace.values())
 
 
-@every
+@some
 def test_default_fits_survive_being_stored_between_steps(system):
     """Everything through its outline and bytes, also while something is being tried."""
 
@@ -231,7 +236,7 @@ def test_default_fits_survive_being_stored_between_steps(system):
             assert_same_record(a, b)
 
 
-@every
+@some
 def test_default_results_have_their_dims_at_every_step(system):
     alg, chunks, params, states, draws = default(system)
     for _, _, new, _, made, _ in steps_of(alg, chunks, params, states, draws, 30):
@@ -244,7 +249,7 @@ def test_default_results_have_their_dims_at_every_step(system):
         assert found["mean"][1].shape == (features, 4)
 
 
-@every
+@some
 def test_default_sums_reduce_in_any_bracketing(system):
     alg, chunks, params, states, draws = default(system)
     for _, (rows, old), _, _, _, _ in steps_of(alg, chunks, params, states, draws, 12):

@@ -8,6 +8,7 @@ from ibpdist.catalog import systems as catalog
 from ibpdist.kernels.sweep import sweep
 from ibpdist.model.observations.tiles import RULES
 from ibpdist.model.weights._base import WeightSums
+from tests.support.covering import everyday
 
 WEIGHTS = {name: weights() for name, weights in catalog._weights().items()}
 every = pytest.mark.parametrize("name", WEIGHTS)
@@ -63,8 +64,10 @@ def test_y_is_linear_in_z_and_zero_where_off(name):
     assert weights.combine(z, w).shape == z.shape
 
 
-@pytest.mark.parametrize(("name", "rule"), EVERY_RULE)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("name", "rule", "dtype"),
+    everyday((*one, dtype) for one in EVERY_RULE for dtype in (np.float64, np.float32)),
+)
 def test_every_rule_is_compiled(name, rule, dtype):
     z, w, (on, entropy, cost, second) = swept(WEIGHTS[name], rule, dtype=dtype)
     assert z.dtype == w.dtype == dtype

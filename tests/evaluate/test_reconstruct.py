@@ -8,7 +8,6 @@ import ibpdist as ibp
 from ibpdist.base.errors import InputError, OutputInUse, UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.store import create
-from ibpdist.evaluate import reconstruct as module
 from ibpdist.evaluate.reconstruct import NORMAL_95, reconstruct
 
 KINDS = {"lg-vi-infinite": "linear-gaussian", "fa-vi-infinite": "factor-analysis"}
@@ -190,7 +189,7 @@ def test_threads_and_chunks_do_not_matter(images, labelled, monkeypatch):
     one, two = (reconstruct(result, store, workers=count) for count in (1, 2))
     xr.testing.assert_identical(one, two)
     parts = reconstruct(result, ArrayData(given, chunk_rows=7))
-    monkeypatch.setattr(module, "NUMBERS", 36 * 3)
+    monkeypatch.setattr("ibpdist.predict.chunks.NUMBERS", 36 * 3)
     blocks = reconstruct(result, store)
     for name in VARIABLES:
         np.testing.assert_allclose(parts[name], one[name], rtol=1e-5, atol=1e-6)

@@ -7,14 +7,13 @@ import pytest
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist.base.errors import InputError, OutputInUse
+from ibpdist.base.errors import InputError, OutputInUse, UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.store import create
-from ibpdist.evaluate import transform as module
 from ibpdist.evaluate.recovery import recovery
 from ibpdist.evaluate.synthetic import synthetic
-from ibpdist.evaluate.transform import inference_of, transform
-from ibpdist.model.observations import gaussian, patterns
+from ibpdist.evaluate.transform import ESTIMATES, PosteriorMeans, transform
+from tests.support.predictive import enumerate_at_most
 
 ROWS = 600
 
@@ -55,21 +54,6 @@ def test_the_rows_of_the_fit_are_found_again(images):
     assert close.mean() > 0.97
 
 
-def test_the_end_is_a_fixed_point(images):
-    data, result = images
-    x = data.x.values[ROWS:]
-    loose, tight = (transform(result, x, tolerance=t).z.values for t in (1e-6, 1e-9))
-    assert np.abs(loose - tight).max() < 1e-3
-
-
-def test_chunks_and_threads_do_not_matter(images):
-    data, result = images
-    x = data.x.values[ROWS:]
-    whole = transform(result, ArrayData(x), tolerance=1e-9).z.values
-    parts = transform(result, ArrayData(x, chunk_rows=33), tolerance=1e-9, workers=2).z.values
-    np.testing.assert_allclose(parts, whole, atol=1e-6)
-
-
 def test_missing_cells_count_for_nothing(images):
     data, result = images
     x = data.x.values[ROWS : ROWS + 30].copy()
@@ -84,75 +68,6 @@ def test_missing_cells_count_for_nothing(images):
     assert not np.array_equal(found[::2], whole[::2])
 
 
-def own_terms(result, row):
-    """Gamma and F of one row, from the cells that it has (linear-gaussian.md 4)."""
-    held = xr.merge([result["params"].to_dataset(), result["internals"].to_dataset()])
-    mean, columns = held["mean"].values, held["mean"].sizes["column"]
-    noise, group = np.broadcast_to(held["noise"].values, columns), held["group"].values
-    gamma, pull = np.zeros((len(mean), len(mean))), np.zeros(len(mean))
-    for d in np.flatnonzero(~np.isnan(row)):
-        basis, spectrum = held["basis"].values, held["spectrum"].values[group[d]]
-        basis = basis[group[d] if len(basis) > 1 else 0]
-        spread = (basis / (1 + spectrum / noise[d])) @ basis.T
-        gamma += (np.outer(mean[:, d], mean[:, d]) + spread) / noise[d]
-        pull += mean[:, d] * row[d] / noise[d]
-    return gamma, pull
-
-
-def torn(x, share, seed=5):
-    return np.where(np.random.default_rng(seed).random(x.shape) < share, np.nan, x)
-
-
-@pytest.mark.parametrize("noise", ["one", "column"])
-@pytest.mark.parametrize("missing", ["none", "block", "anywhere", "anywhere in wide data"])
-def test_every_row_is_explained_by_the_cells_that_it_has(noise, missing, monkeypatch):
-    """Whatever was missing in the fit: a fixed point of the local step with the row's own Gamma."""
-    if missing == "anywhere in wide data":
-        monkeypatch.setattr(patterns, "GROUP_BYTES", 0)
-    data = synthetic("images", 200, seed=3, dtype="float64")
-    x = data.x.values.copy()
-    if missing == "block":
-        x[::2, 5:9] = np.nan
-    result = ibp.fit(
-        torn(x, 0.1) if missing.startswith("anywhere") else x, system="lg-vi-finite", K=5, seed=1, noise=noise
-    )
-    new = torn(data.x.values[:60], 0.5)
-    new[0, 1:], new[1], new[2] = np.nan, data.x.values[1], np.nan
-    found, odds = transform(result, new, tolerance=1e-9).z.values, result["params"].log_odds.values
-    for row, z in zip(new, found, strict=True):
-        gamma, pull = own_terms(result, row)
-        others = gamma @ z - np.diag(gamma) * z
-        expected = 1 / (1 + np.exp(-(odds + pull - np.diag(gamma) / 2 - others)))
-        np.testing.assert_allclose(z, expected, atol=1e-6)
-
-
-def test_weights_of_rows_with_every_feature_are_exact_whatever_they_miss():
-    data = synthetic("factor-analysis", 300, 12, 3, 0.3, seed=4, dtype="float64")
-    plain = {"intercept": False, "row_noise": "none"}
-    result = ibp.fit(data.x.values, system="fa-vi-dense", K=3, seed=0, **plain)
-    new = torn(data.x.values[:40], 0.4)
-    found = transform(result, new)
-    for row, w in zip(new, found.w.values, strict=True):
-        gamma, pull = own_terms(result, row)
-        np.testing.assert_allclose(w, np.linalg.solve(np.eye(3) + gamma, pull), atol=1e-8)
-
-
-def test_rows_with_too_many_patterns_are_taken_a_few_at_a_time(images, monkeypatch):
-    data, result = images
-    new = torn(data.x.values[ROWS : ROWS + 40], 0.3)
-    whole = transform(result, new, tolerance=1e-9).z.values
-    monkeypatch.setattr(gaussian, "EXACT_BYTES", 4 * 8 * 8**2)
-    observation, params = inference_of(result).algorithm.model.observation, inference_of(result).params
-    parts = [part.rows for part, _ in observation.per_row_params(params.observation, chunk_of(new))]
-    assert sum(parts) == 40
-    assert max(parts) < 10
-    np.testing.assert_allclose(transform(result, new, tolerance=1e-9).z.values, whole, atol=1e-6)
-
-
-def chunk_of(x):
-    return ArrayData(x).read(0)
-
-
 def test_a_column_that_the_fit_never_saw_says_little(images):
     data, _ = images
     x = data.x.values[:ROWS]
@@ -164,13 +79,6 @@ def test_a_column_that_the_fit_never_saw_says_little(images):
     assert np.abs(shown - before).mean() < 0.05
 
 
-def test_a_row_with_nothing_observed_has_the_prior(images):
-    _, result = images
-    found = transform(result, np.full((2, 36), np.nan)).z.values
-    odds = result["params"].log_odds.values
-    np.testing.assert_allclose(found, np.tile(1 / (1 + np.exp(-odds)), (2, 1)), atol=1e-6)
-
-
 def test_weights_come_with_normal_weights():
     data = synthetic("factor-analysis", 900, 30, 2, 0.05, seed=4, prior="beta_bernoulli", mass=4.0)
     result = ibp.fit(data.x.values[:700], system="fa-vi-finite", K=2, seed=0, restarts=3)
@@ -179,18 +87,6 @@ def test_weights_come_with_normal_weights():
     explained = data.x.values[700:] - y.values @ dictionary
     assert explained.var() < 0.08
     assert data.x.values[700:].var() > 0.3
-
-
-def test_samplers_give_the_mean_of_their_draws(monkeypatch):
-    monkeypatch.setattr(module, "_KEEP", 40)
-    data, result = fit_images("lg-gibbs-finite", steps=60)
-    found = transform(result, data.x.values[ROWS:])
-    shares = found.z.values * 40
-    np.testing.assert_allclose(shares, np.round(shares), atol=1e-4)
-    match = recovery(result, data)
-    good = match.match.values[match.matched.values]
-    agree = (found.z.values[:, good] > 0.5) == data.z.values[ROWS:, match.matched.values]
-    assert agree.mean() > 0.93
 
 
 @pytest.fixture
@@ -236,10 +132,10 @@ def test_an_existing_output_is_kept_unless_overwritten(images, labelled, tmp_pat
 def test_a_failure_leaves_nothing_behind(images, tmp_path, monkeypatch):
     data, result = images
 
-    def fails(self, source, index):
+    def fails(self, index, tick):
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(module.Inference, "rows", fails)
+    monkeypatch.setattr(PosteriorMeans, "rows", fails)
     with pytest.raises(RuntimeError, match="no more"):
         transform(result, data.x.values[:10], tmp_path / "out.zarr")
     assert list(tmp_path.iterdir()) == []
@@ -251,13 +147,6 @@ def test_other_columns_are_refused(images):
         transform(result, data.x.values[:5, :7])
 
 
-def test_the_algorithm_is_that_of_the_result(images):
-    _, result = images
-    made = inference_of(result)
-    assert made.algorithm.model.prior.name == "beta_bernoulli"
-    np.testing.assert_array_equal(np.sort(made.params.ids), np.sort(result["params"].id.values))
-
-
 def test_a_damaged_output_is_noticed(images, tmp_path):
     data, result = images
     transform(result, data.x.values[:10], tmp_path / "out.zarr")
@@ -267,3 +156,118 @@ def test_a_damaged_output_is_noticed(images, tmp_path):
     chunk.write_bytes(held)
     with pytest.raises(ValueError, match="checksum"):
         xr.open_zarr(tmp_path / "out.zarr").z.load()
+
+
+# --- posterior means ---
+
+
+@pytest.fixture(scope="module")
+def factors():
+    """Rows with factors, gaps and noise of their own, far from zero, and a fit of some of them."""
+    rng = np.random.default_rng(3)
+    y = (rng.random((260, 3)) < [0.5, 0.3, 0.4]) * rng.gamma(3, 0.5, (260, 3))
+    noise = rng.normal(size=(260, 14)) / np.sqrt(rng.gamma(2.0, 0.5, (260, 1)))
+    x = 50 + y @ (2 * rng.normal(size=(3, 14))) + 0.3 * noise
+    x[rng.random(x.shape) < 0.1] = np.nan
+    return x, ibp.fit(x[:200], system="fa-vi-infinite", K=5, seed=1, steps=60, moves=False)
+
+
+def test_the_variables_are_labelled(factors):
+    x, result = factors
+    found = transform(result, x[200:])
+    dims = {"z": ("row", "feature"), "w": ("row", "feature"), "precision": ("row",)}
+    dims |= {"mean": ("row", "column"), "sd": ("row", "column")}
+    assert {name: found[name].dims for name in found.data_vars} == dims
+    for name in dims:
+        assert found[name].attrs["long_name"]
+    assert found.attrs["estimate"] == "posterior"
+    assert "patterns of features" in found.attrs["method"]
+    step = transform(result, x[200:], estimate="mean-field")
+    assert sorted(step.data_vars) == ["precision", "w", "z"]
+    assert step.attrs["estimate"] == "mean-field"
+
+
+def test_cells_are_those_of_reconstruct_and_of_the_features(factors):
+    x, result = factors
+    found, cells = transform(result, x[200:]), ibp.reconstruct(result, x[200:])
+    np.testing.assert_array_equal(found["mean"], cells["mean"])
+    np.testing.assert_array_equal(found.sd, cells.sd)
+    params = result["params"]
+    signal = (found.z * found.w) @ params["mean"] + params["intercept"]
+    np.testing.assert_allclose(found["mean"], signal, atol=0.02)
+
+
+def test_hidden_cells_are_predicted_better_than_by_the_row_step():
+    """Where few cells are visible, so that several patterns explain them."""
+    rng = np.random.default_rng(1)
+    y = (rng.random((260, 3)) < [0.5, 0.3, 0.4]) * rng.gamma(3, 0.5, (260, 3))
+    x = y @ (2 * rng.normal(size=(3, 8))) + rng.normal(size=(260, 8))
+    result = ibp.fit(x[:200], system="fa-vi-infinite", K=5, seed=1, steps=60, moves=False)
+    shown = np.where(np.arange(8) % 2 == 0, x[200:], np.nan)
+    found, step = (transform(result, shown, estimate=name) for name in ESTIMATES)
+    params, hidden = result["params"], np.isnan(shown)
+    by_step = (step.z.values * step.w.values) @ params["mean"].values + params["intercept"].values
+    error, worse = (np.sqrt(np.mean((e - x[200:])[hidden] ** 2)) for e in (found["mean"].values, by_step))
+    assert error < 0.97 * worse
+
+
+def test_noisy_rows_are_told(factors):
+    x, result = factors
+    new = x[200:].copy()
+    new[:5] += 3 * np.random.default_rng(1).normal(size=(5, 14))
+    precision = transform(result, new).precision.values
+    assert precision[:5].max() < np.median(precision[5:])
+
+
+@pytest.mark.parametrize(
+    "system", ["fa-vi-finite-positive", "ica-vi-finite", "fa-vi-finite-hard", "fa-vi-dense"]
+)
+def test_every_kind_of_weights_has_posterior_means(factors, system):
+    x = factors[0]
+    result = ibp.fit(x[:200], system=system, K=3, seed=1, steps=25)
+    shown = np.where(np.arange(14) % 2 == 0, x[200:220], np.nan)
+    found, cells = transform(result, shown, chains=4), ~np.isnan(x[200:220]) & np.isnan(shown)
+    error, of_means = ((e - x[200:220])[cells] for e in (found["mean"].values, np.nanmean(x[:200], axis=0)))
+    assert np.sqrt(np.mean(error**2)) < 0.8 * np.sqrt(np.mean(of_means**2))
+    assert (found.z >= 0).all()
+    assert (found.z <= 1).all()
+    assert system != "fa-vi-finite-positive" or (found.w > 0).all()
+
+
+@pytest.mark.parametrize("system", ["lg-gibbs-infinite", "fa-gibbs-finite", "lg-collapsed-infinite"])
+def test_features_of_a_sampler_are_those_of_its_last_draw(factors, system):
+    x = np.nan_to_num(factors[0][:60] - 50)
+    result = ibp.fit(x, system=system, K=3, seed=1, steps=12)
+    found = transform(result, x[:20])
+    assert found.z.shape == (20, result["params"].sizes["feature"])
+    step = transform(result, x[:20], estimate="mean-field")
+    assert np.abs(found.z - step.z).mean() < 0.1
+    assert np.isfinite(found["mean"]).all()
+
+
+def test_threads_have_the_same_bits_and_chunks_do_not_matter(factors, monkeypatch):
+    x, result = factors
+    monkeypatch.setattr("ibpdist.predict.chunks.MOST_ROWS", 3)
+    enumerate_at_most(monkeypatch, 2)
+    one, two = (transform(result, ArrayData(x[200:212], chunk_rows=5), workers=n, chains=3) for n in (1, 2))
+    assert "annealed chains" in one.attrs["method"]
+    xr.testing.assert_identical(one, two)
+    whole = transform(result, ArrayData(x[200:212]), chains=3)
+    for name in one.data_vars:
+        np.testing.assert_allclose(one[name], whole[name], rtol=1e-7, atol=1e-9)
+
+
+def test_cells_are_in_the_units_of_what_was_ingested(tmp_path):
+    raw = synthetic("linear-gaussian", 90, 6, 2, 0.1, seed=4).x.values * 7 + 30
+    np.save(tmp_path / "raw.npy", raw)
+    ibp.ingest(tmp_path / "raw.npy", tmp_path / "data.zarr", center=True, scale=True)
+    ibp.fit(tmp_path / "data.zarr", run=tmp_path / "run", system="lg-vi-finite", K=2, seed=1, steps=20)
+    for data in (raw, tmp_path / "data.zarr"):
+        found = transform(tmp_path / "run", data)
+        assert np.sqrt(np.mean((found["mean"].values - raw) ** 2)) < 5
+        assert found.sd.values.min() > 0.5
+
+
+def test_an_unknown_estimate_is_refused(images):
+    with pytest.raises(UsageError, match="estimate is 'mode': expected posterior or mean-field"):
+        transform(images[1], images[0].x.values[:2], estimate="mode")

@@ -72,7 +72,7 @@ def test_a_result_is_opened(name, expected):
 @pytest.mark.parametrize("name", [name for name in FINISHED if not name.startswith("collapsed")])
 def test_new_rows_get_their_features(name, expected):
     skip_unknown(name, expected)
-    found = ibp.transform(name, new_rows())
+    found = ibp.transform(name, new_rows(), estimate="mean-field")
     np.testing.assert_allclose(found.z.values, expected[name]["new rows"], **CLOSE)
 
 

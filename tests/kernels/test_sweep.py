@@ -1,11 +1,14 @@
 """The compiled sweep against a scalar loop: every weight and rule, strips, runs, turns."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from ibpdist.catalog import systems
 from ibpdist.kernels import respond
 from ibpdist.kernels.sweep import sweep
+from tests.support.covering import everyday
 from tests.support.sweep_cases import loop, tables
 
 WEIGHTS = {name: weights().respond() for name, weights in systems._weights().items()}
@@ -100,8 +103,7 @@ def test_no_features_and_no_rows(weights):
     assert (sums == 0).all()
 
 
-@pytest.mark.parametrize("rule", ["mean", "mode"])
-@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize(("weights", "rule"), everyday(product(WEIGHTS, ["mean", "mode"]), 1))
 def test_float32(weights, rule):
     runs = [0, 100]
     made = tables(23, 5, runs, weights, rule, 2)
@@ -129,9 +131,9 @@ def test_a_strip_does_not_depend_on_its_neighbours(weights):
     np.testing.assert_array_equal(alone_w, w[:, 64:100])
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("weights", "rule", "dtype"), everyday(product(WEIGHTS, RULES, [np.float64, np.float32]))
+)
 def test_extreme_evidence_is_finite(weights, rule, dtype):
     made = tables(31, 3, [0, 66], weights, rule, 1)
     made["f"] = made["f"] * 1e6
@@ -172,7 +174,7 @@ def test_draws_come_as_often_as_their_chance():
 # --- precisions of rows ---
 
 
-@pytest.mark.parametrize(("weights", "rule"), EVERY)
+@pytest.mark.parametrize(("weights", "rule"), everyday(EVERY, 1))
 @pytest.mark.parametrize("runs", [[0, 63], [0, 1, 66, 131]])
 def test_rows_with_precisions_of_their_own(weights, rule, runs):
     made = tables(19, 3, runs, weights, rule, 2)
@@ -201,8 +203,11 @@ def test_equal_precisions_are_another_noise(weights):
 # --- log odds of each row ---
 
 
-@pytest.mark.parametrize(("weights", "rule"), EVERY)
+# Only anchored samplers have them, and each weight and rule compiles another kernel.
+
+
 @pytest.mark.parametrize("runs", [[0, 63], [0, 130], [0, 1, 66, 131]])
+@pytest.mark.parametrize(("weights", "rule"), everyday(EVERY, 1))
 def test_log_odds_of_each_row(weights, rule, runs):
     made = tables(17, 3, runs, weights, rule, 2)
     made["prior"] = np.random.default_rng(5).normal(size=(3, runs[-1])) * 2
@@ -214,8 +219,8 @@ def test_log_odds_of_each_row(weights, rule, runs):
     np.testing.assert_allclose(sums, sums0, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize(("weights", "rule"), EVERY)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("weights", "rule"), everyday(EVERY, 1))
 def test_the_same_log_odds_for_every_row_give_the_same_bits(weights, rule, dtype):
     runs = [0, 70]
     made = tables(3, 4, runs, weights, rule, 1)
@@ -226,8 +231,7 @@ def test_the_same_log_odds_for_every_row_give_the_same_bits(weights, rule, dtype
         np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("weights", "dtype"), everyday(product(WEIGHTS, [np.float32, np.float64]), 1))
 def test_infinite_log_odds_freeze_a_draw(weights, dtype):
     """Whatever the rows say and whatever the uniforms are; weights are drawn all the same."""
     made = tables(7, 3, [0, 200], weights, "draw", 1)

@@ -1,13 +1,17 @@
 """Densities given z against plain sums, and predictors from named arrays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from ibpdist.base.errors import UsageError
+from ibpdist.catalog.systems import weights_names
 from ibpdist.model.weights.normal import Normal
 from ibpdist.predict.exact import patterns
 from ibpdist.predict.kinds import kind_of
-from ibpdist.predict.predict import predictor
+from ibpdist.predict.predict import InterceptMoments, predictor
 from tests.support.predictive import covariances, log_given, make_predictor, rows_of
 
 
@@ -144,3 +148,14 @@ def test_rows_of_normal_weights_have_the_covariance_of_the_model():
 def test_unknown_weights_are_refused():
     with pytest.raises(UsageError, match=r"unknown weights 'norma'; did you mean normal\?"):
         predictor({"mean": np.ones((1, 2)), "noise": 1.0}, "norma")
+
+
+@pytest.mark.parametrize("weights", weights_names())
+def test_the_typical_noise_is_the_mean_over_rows(weights):
+    """Moments of y drawn from the prior; weights may have a mean, and the intercept goes with A."""
+    of, rng = make_predictor(3, 5, seed=3, weights=weights), np.random.default_rng(1)
+    centre = rng.normal(1.0, 0.5, (len(of.basis), 3))
+    of = replace(of, intercept=InterceptMoments(rng.normal(size=5), np.full(5, 0.01), centre))
+    z = rng.random((200_000, 3)) < expit(of.log_odds)
+    y = z * of.weights.sample(3, len(z), rng.normal(size=(3, len(z)))).T if of.weights.has_weights else z
+    np.testing.assert_allclose(of.typical_noise(), of.noise + of.variance(y).mean(axis=0), rtol=0.01)

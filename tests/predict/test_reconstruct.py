@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ibpdist.base.errors import UsageError
 from ibpdist.predict import reconstruct as module
 from ibpdist.predict.estimates import Sampling
 from ibpdist.predict.moments import weights_given
@@ -201,11 +200,6 @@ def test_draws_count_alike():
     np.testing.assert_allclose(found.mean, means.mean(0))
     within = np.mean([one.variance for one in cells], axis=0)
     np.testing.assert_allclose(found.variance, within + means.var(0))
-
-
-def test_weights_without_a_closed_form_are_refused():
-    with pytest.raises(UsageError, match=r"laplace weights cannot be reconstructed.*unit or normal weights"):
-        Reconstructor(make_predictor(3, 5, seed=1, weights="laplace"), PLAN)
 
 
 def test_rows_whose_chains_disagree_get_more_of_them(monkeypatch):

@@ -86,7 +86,7 @@ def test_a_thousand_visible_cells_leave_a_narrow_posterior(freedom):
     both = shown + [part.score for part in parts]
     expected = logsumexp(both + prior, axis=0) - logsumexp(shown + prior, axis=0)
     np.testing.assert_allclose(found.score, expected, atol=0.001 * 100)
-    np.testing.assert_allclose(row_precision(of, x, visible) / tau, 1, atol=0.25)
+    np.testing.assert_allclose(row_precision(of, x, visible).mean / tau, 1, atol=0.25)
 
 
 @pytest.mark.parametrize("weights", ["unit", "normal"])
@@ -194,7 +194,7 @@ def test_many_degrees_of_freedom_are_rows_without_noise_of_their_own():
 def test_a_noisy_row_is_recognised():
     of, x, tau = dense(200, 4.0, rows=40)
     visible = np.broadcast_to(np.arange(200) % 2 == 0, x.shape)
-    found = row_precision(of, x, visible)
+    found = row_precision(of, x, visible).mean
     assert np.corrcoef(np.log(found), np.log(tau))[0, 1] > 0.97
     one, other = (estimate(of, x, visible, ~visible, PLAN)[0] for estimate in (Inferred(closed), closed))
     assert (one.score - other.score)[:3].min() > 5
@@ -213,8 +213,10 @@ def test_the_shares_depend_on_the_visible_cells():
 def test_a_row_without_visible_cells_has_the_precision_of_the_prior():
     of, x, _ = dense(20, 4.0)
     visible = np.arange(20) < np.arange(len(x))[:, None]
-    assert row_precision(of, x, visible)[0] == 1
-    np.testing.assert_array_equal(row_precision(replace(of, freedom=None), x, visible), 1.0)
+    assert row_precision(of, x, visible).mean[0] == 1
+    even = row_precision(replace(of, freedom=None), x, visible)
+    np.testing.assert_array_equal(even.mean, 1.0)
+    assert [(value, len(rows), shares.min()) for value, rows, shares in even.points()] == [(1.0, len(x), 1.0)]
 
 
 def test_outliers_and_rows_that_hide_nothing():

@@ -62,15 +62,9 @@ def _pair(text: str) -> tuple[str, Any]:
     return name, scalar(value)
 
 
-def predicted(result: xr.DataTree, rows: xr.Dataset) -> Matrix:
-    """(row, column) what a fit expects of rows with E z and E w, in the units of its data."""
-    y = rows["z"].values * rows["w"].values if "w" in rows else rows["z"].values
-    params = result["params"]
-    made: Matrix = np.nan_to_num(y) @ params["mean"].values
-    if "intercept" in params:
-        made = made + params["intercept"].values
-    if "transform" in result.children:
-        made = made + result["transform"]["center"].values
+def predicted(result: xr.DataTree, x: Matrix) -> Matrix:
+    """(row, column) posterior mean of the cells of rows, of which NaN are not seen, in their units."""
+    made: Matrix = ibp.transform(result, x, serial=True)["mean"].values
     return made
 
 

@@ -59,7 +59,7 @@ class Row:
 
 
 def summary(method: str, rows: list[Row]) -> str:
-    """The goals of starts-and-moves.md 22; a failed row counts against each."""
+    """The goals of starts-and-moves.md 23; a failed row counts against each."""
     if not rows:
         return f"{method}: no problems"
     done = [row for row in rows if not row.error]

@@ -112,7 +112,8 @@ class Truth:
     """What the numbers of a page must be, worked out from the result and the summary alone."""
 
     def __init__(self, result: Any, summary: Any = None, stability: Any = None, logs: Any = ()) -> None:
-        self.result, self.summary, self.stability, self.logs = result, summary, stability, list(logs)
+        self.result, self.summary, self.stability, self.logs = result.load(), summary, stability, list(logs)
+        self.rows = result["rows"].to_dataset() if "rows" in result.children else None
         self.features, self.number = None, None
         if "draws" in result.children:
             self.features, self.number = posterior.features(result), posterior.number(result).to_dataset()
@@ -207,7 +208,7 @@ class Truth:
         )
 
     def _row(self, variable: str, of: str, at: dict[str, int]) -> float:
-        rows = self.result["rows"].to_dataset().load()
+        rows = self.rows
         z = rows["z"].values.astype(float)
         if of == "share together":
             both = (z[:, at["feature"]] * z[:, at["feature_"]]).sum()

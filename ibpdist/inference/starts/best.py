@@ -25,13 +25,17 @@ from ibpdist.inference.starts import start_questions
 from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.inference.starts.factors import Axes, Loadings
 from ibpdist.inference.starts.independent import ROWS_PER_COMPONENT, above_edge, above_median, independent
+from ibpdist.inference.starts.pair_rotation import peaked
 from ibpdist.inference.starts.principal import Principal
 from ibpdist.inference.starts.start_questions import RowsAnswer, rows_question
 from ibpdist.model.model import AnyModel
 from ibpdist.model.observations._base import RowState, Survey
+from ibpdist.model.observations.gaussian_params import intercept_mean
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+from ibpdist.model.weights._base import slab_at
 
 Float = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 CELLS = 4_000_000
 """Cells of the rows that short fits see, unless rows would be too few."""
@@ -45,6 +49,12 @@ FLAT = 1e-6
 """Relative gain of a pass after which a short fit ends."""
 FORCED = 5
 """Passes in which rows have every feature."""
+OFTEN = 0.5
+"""Share of the rows above which features are turned."""
+MOST_TURNED = 16
+TURNS = 4
+TINY = 1e-9
+"""Share of the largest variance of scores below which one is nothing."""
 CERTAIN = 20.0
 """Log odds of features that rows are made to have."""
 
@@ -82,7 +92,7 @@ class Best:
             return trial.whole(model, plain, survey)
         ended = [trial.fitted(start, self.passes) for start in (*turned, plain)]
         ended += trial.positive(turned[0], self.passes)
-        best = max(ended, key=lambda one: one.objective)
+        best = trial.turned(max(ended, key=lambda one: one.objective), self.passes // 2)
         return replace(trial.whole(model, best.params, survey), starts=short_fits(ended, sample))
 
 
@@ -140,6 +150,37 @@ class Ended:
     objective: float
 
 
+def own_of(state: RowState) -> Float:
+    """(feature, row) E y."""
+    found: Float = (state.z * state.w).astype(np.float64)
+    return found
+
+
+def strength(at: Ended) -> Float:
+    """(feature) variance over the rows of what a feature explains of a row, in units of the noise."""
+    seen = at.params.observation
+    found: Float = own_of(at.state).var(axis=1) * (seen.mean**2 / seen.noise).sum(axis=1)
+    return found
+
+
+def strong(at: Ended) -> Index:
+    """Features that most rows have and that stand out of the noise, at most so many, the strongest ones;
+    none where rows are too few."""
+    found, rows = strength(at), float(at.params.rows)
+    share = at.params.observation.noise.size / rows
+    edge = 2 * np.sqrt(share) + share
+    often = np.flatnonzero((at.params.on > OFTEN * rows) & (found > edge))
+    chosen = np.sort(often[np.argsort(-found[often], kind="stable")[:MOST_TURNED]])
+    return chosen if rows >= ROWS_PER_COMPONENT * len(chosen) else chosen[:0]
+
+
+def covariance_root(y: Float) -> Float:
+    """A root of the covariance of y (feature, row)."""
+    values, vectors = np.linalg.eigh(np.cov(y, bias=True).reshape(len(y), -1))
+    root: Float = vectors * np.sqrt(np.maximum(values, TINY * values[-1]))
+    return root
+
+
 @dataclass(frozen=True)
 class Trial:
     """Short fits of a model to rows in memory."""
@@ -176,6 +217,42 @@ class Trial:
         own = replace(at.params, weights=self.model.weights.slab(len(at.params.ids)))
         made, info = self._fit.update(own, at.sums, self.draws)
         return [self._passes(Ended(made, at.sums, at.state, info.objective), passes // 3)]
+
+    def turned(self, at: Ended, passes: int) -> Ended:
+        """The fit after features that most rows have were turned in pairs, as often as that helps."""
+        for _ in range(TURNS):
+            often = strong(at)
+            if not len(often):
+                break
+            found = self._passes(self._turned(at, often), passes)
+            if found.objective <= at.objective + FLAT * abs(at.objective):
+                break
+            at = found
+        return at
+
+    def _turned(self, at: Ended, often: Index) -> Ended:
+        """After some passes in which rows are as likely to have these features, turned, as to lack them."""
+        params, state, seen = at.params, at.state, projected(self.model)
+        y, mean = own_of(state)[often], params.observation.mean.copy()
+        centre, root = y.mean(axis=1), covariance_root(y)
+        scores = np.linalg.solve(root, y - centre[:, None])
+        found = peaked(scores, 1 / np.sqrt(strength(at)[often]))
+        back = root @ found.turn.T
+        origin = intercept_mean(params.observation) + (centre + back @ found.off) @ mean[often]
+        mean[often] = back.T @ mean[often]
+        observed = seen.initial(params.observation, mean)
+        z, w, places = state.z.copy(), state.w.copy(), np.arange(len(mean))
+        z[often], w[often], places[often] = 1, found.turn @ scores - found.off[:, None], -1
+        begun = replace(
+            params,
+            observation=seen.moved(observed, origin),
+            weights=slab_at(params.weights, places),
+        )
+        odds = np.where(places < 0, 0.0, self.model.prior.log_odds(params.prior))
+        made = dataclasses.replace(at, params=begun, state=replace(state, z=z, w=w))
+        for _ in range(FORCED):
+            made = self._step(made.params, made.state, odds)
+        return made
 
     def _passes(self, at: Ended, most: int) -> Ended:
         """Passes until the objective is flat."""

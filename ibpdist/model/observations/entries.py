@@ -71,7 +71,8 @@ class Entries:
         row_noise: RowNoise | Nothing,
     ) -> Entries:
         fresh, none = (np.empty_like(state.z), np.empty_like(state.w)), np.zeros((0, 0), dtype)
-        odds, tilt = prior.log_odds.astype(dtype, copy=False), prior.tilt.astype(dtype, copy=False)
+        odds = prior.log_odds.astype(dtype, copy=False)
+        tilt = prior.tilt.astype(dtype)  # a copy: kernels would be compiled again for what cannot be written
         precision = None if isinstance(row_noise, Nothing) else _precision(state, dtype)
         return cls(odds, tilt, state.z, state.w, *fresh, numbers, (none, none), precision)
 

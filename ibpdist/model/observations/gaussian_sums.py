@@ -129,13 +129,11 @@ class GaussianSums:
 
     def rotations(self, params: GaussianParams, family: Family) -> list[Rotation]:
         """Each group of columns in the eigenbasis of its Gram matrix."""
-        made, sums = [], self.about_means(params)
-        for g, columns in enumerate(columns_of(params)):
-            squares = self.squares(params)[columns]
-            made.append(
-                Rotation.of(columns, sums.gram[g], sums.cross[:, columns], squares, params.scale, family)
-            )
-        return made
+        sums, squares = self.about_means(params), self.squares(params)
+        return [
+            Rotation.of(columns, sums.gram[g], sums.cross[:, columns], squares[columns], params.scale, family)
+            for g, columns in enumerate(columns_of(params))
+        ]
 
     def spread(self, params: GaussianParams) -> float:
         """sum_d tr(G_d Sigma_d) / noise_d plus the squares of the mean in G, from the sums alone."""

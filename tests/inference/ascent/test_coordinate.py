@@ -1,6 +1,6 @@
 """Coordinate: nothing depends on chunks, order or names; row state follows its features; odd data."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +17,7 @@ from ibpdist.inference.ascent.params import OFF, without_parents
 from ibpdist.model.observations import gaussian_params
 from ibpdist.model.observations._base import RowState
 from tests.support.compare import assert_close_record
+from tests.support.covering import everyday
 from tests.support.model_cases import (
     AT_ONCE,
     WEIGHTS,
@@ -356,9 +357,7 @@ def test_settings_below_one_are_refused():
 # --- odd data, every system ---
 
 
-@pytest.mark.parametrize("system", AT_ONCE)
-@pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("noise", ["one", "column"])
+@pytest.mark.parametrize(("system", "name", "noise"), everyday(product(AT_ONCE, ODD, ["one", "column"])))
 def test_odd_data_are_finite(system, name, noise):
     for dtype in (np.float64, np.float32):
         x = ODD[name].astype(dtype)

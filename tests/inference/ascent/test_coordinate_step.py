@@ -8,6 +8,7 @@ import pytest
 from ibpdist.base.randomness import Draws
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from tests.support import reference as ref
+from tests.support.covering import everyday
 from tests.support.model_cases import (
     WEIGHTS,
     Case,
@@ -68,7 +69,7 @@ def compare_terms(trace, expected):
     assert trace["bound"] == pytest.approx(sum(expected.values()) - beyond, rel=1e-10)
 
 
-@pytest.mark.parametrize("case", grid(), ids=str)
+@pytest.mark.parametrize("case", everyday(grid(), 3), ids=str)
 def test_step(case):
     compare(case, 5)
 
@@ -99,7 +100,7 @@ FEATURE = [
 ]
 
 
-@pytest.mark.parametrize("case", FEATURE, ids=str)
+@pytest.mark.parametrize("case", everyday(FEATURE, 3), ids=str)
 def test_step_with_a_scale_for_each_feature(case):
     compare(case, 12)
 
@@ -137,7 +138,9 @@ def test_sticks_of_the_multinomial_bound_are_at_their_optimum():
     )
 
 
-@pytest.mark.parametrize("case", grid(noises=("one",), missing=("complete", "masked", "rows")), ids=str)
+@pytest.mark.parametrize(
+    "case", everyday(grid(noises=("one",), missing=("complete", "masked", "rows"))), ids=str
+)
 def test_float32_scores_like_float64(case):
     """Three steps from the same state: objectives within 1e-5."""
     found = []

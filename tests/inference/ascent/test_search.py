@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import is_dataclass
 from functools import reduce
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from ibpdist.inference.starts.subsample_fit import sums_of
 from ibpdist.inference.stopping import Rising, tolerance
 from ibpdist.inference.streaming.streamed import Streamed, stream
 from ibpdist.model.observations._base import RowState
+from tests.support.covering import everyday
 from tests.support.planted_rows import masked, planted
 from tests.support.search_cases import (
     Forgetful,
@@ -214,9 +216,10 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("start", ["random", "spectral"])
-@pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("name", "start", "dtype"),
+    everyday(product(PROBLEMS, ["random", "spectral"], [np.float64, np.float32])),
+)
 def test_the_objective_never_falls(name, start, dtype):
     system, missing, settings = PROBLEMS[name]
     x, _, _ = planted(11, 70, 9, (0.3, 0.4, 0.25), 0.4)

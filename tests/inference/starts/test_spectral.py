@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from ibpdist.model.model import Model
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from ibpdist.model.weights.unit import Unit
+from tests.support.covering import covering, everyday
 from tests.support.model_cases import ASCENT, chunked, initial, problem
 from tests.support.odd import ODD
 from tests.support.planted_rows import masked, planted
@@ -298,8 +299,6 @@ def test_space_orders_what_it_finds():
 
 # --- odd data, every system, as it is by default ---
 
-DEFAULT = ASCENT
-
 
 def settled_quietly(alg, x, observed, most=25):
     """A fit in two chunks, in which every warning is an error and the objective may not fall."""
@@ -320,13 +319,24 @@ def settled_quietly(alg, x, observed, most=25):
     assert (alg.handover_params(before.params).observation.noise > 0).all()
 
 
-@pytest.mark.parametrize("system", DEFAULT)
-@pytest.mark.parametrize("name", ODD)
-def test_odd_data_through_the_default_fit(system, name):
-    for dtype in (np.float64, np.float32):
-        for noise in ("one", "column"):
-            made = build(system, 4, settings={"noise": noise})
-            settled_quietly(made, ODD[name].astype(dtype), None)
+EVERY_ODD = list(product(ASCENT, ODD, [np.float64, np.float32], ["one", "column"]))
+
+
+def fit_odd(system, name, dtype, noise):
+    settled_quietly(build(system, 4, settings={"noise": noise}), ODD[name].astype(dtype), None)
+
+
+@pytest.mark.parametrize(("system", "name", "dtype", "noise"), covering(EVERY_ODD))
+def test_odd_data_through_the_default_fit(system, name, dtype, noise):
+    fit_odd(system, name, dtype, noise)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ASCENT)
+def test_all_odd_data_through_the_default_fit(system):
+    for case in EVERY_ODD:
+        if case[0] == system:
+            fit_odd(*case)
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -357,9 +367,7 @@ def _only(observed, place):
     return observed
 
 
-@pytest.mark.parametrize("system", DEFAULT)
-@pytest.mark.parametrize("name", MASKS)
-@pytest.mark.parametrize("how", ["groups", "rows"])
+@pytest.mark.parametrize(("system", "name", "how"), everyday(product(ASCENT, MASKS, ["groups", "rows"])))
 def test_odd_masks_through_the_default_fit(system, name, how):
     x, observed = problem(4, 12, 3, "masked")
     observed = MASKS[name](observed)

@@ -1,5 +1,7 @@
 """Cells missing in no pattern: rows with Gram matrices of their own, against complete data and groups."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import replace
 from ibpdist.model.observations import dictionary, gaussian, gaussian_params, patterns
 from ibpdist.model.observations.gaussian_params import GaussianParams, ScatteredParams
+from tests.support.covering import everyday
 from tests.support.model_cases import (
     WEIGHTS,
     Case,
@@ -21,17 +24,14 @@ from tests.support.model_cases import (
 )
 
 NEAR = {"rtol": 1e-9, "atol": 1e-10}
-EVERY = pytest.mark.parametrize(
-    "case",
-    [
-        Case(weights=weights, family=family, noise=noise, scale=scale, missing="rows")
-        for weights in ("unit", "normal")
-        for family in ("structured", "factorised")
-        for noise in ("one", "column")
-        for scale in ("one", "feature")
-    ],
-    ids=lambda case: f"{case}-{case.scale}",
-)
+CASES = [
+    Case(weights=weights, family=family, noise=noise, scale=scale, missing="rows")
+    for weights in ("unit", "normal")
+    for family in ("structured", "factorised")
+    for noise in ("one", "column")
+    for scale in ("one", "feature")
+]
+EVERY = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case}-{case.scale}")
 
 
 def torn(seed, share, rows=40, columns=7):
@@ -94,9 +94,7 @@ def test_both_routes_find_the_same_rows_and_the_same_bound(weights, noise, share
     np.testing.assert_allclose(left, dictionary.residual(other.observation, whole.observation), **NEAR)
 
 
-@EVERY
-@pytest.mark.parametrize("share", [0.1, 0.5])
-@pytest.mark.parametrize("rule", ["mean", "mode"])
+@pytest.mark.parametrize(("case", "share", "rule"), everyday(product(CASES, [0.1, 0.5], ["mean", "mode"])))
 def test_the_objective_never_falls(case, share, rule):
     x, observed = torn(4, share)
     value = objectives(fit(algorithm(replaced(case, rule), 4), chunked(x, observed, [15, 25]), 80)[3])
