@@ -9,8 +9,9 @@ hidden; columns are standardised on the visible cells.
     nats    log density of a hidden cell given the visible ones of its row
     RMSE    of what is expected of hidden cells; of a fit their posterior mean
 
-FA and PPCA by EM have the rank that is best on these very cells, for each number by itself. softImpute
-chooses its threshold by cells hidden inside. Other methods are scikit-learn's.
+FA and PPCA by EM, and MOFA where mofapy2 is installed, have the rank that is best on these very cells, for
+each number by itself. softImpute chooses its threshold by cells hidden inside. Other methods are
+scikit-learn's.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +29,10 @@ import numpy as np
 import ibpdist as ibp
 from ibpdist.base.threads import one_thread
 from ibpdist.data.splits import HeldCells, describe
+from tests.support import mofa
 from tests.support.fit_variants import Variant, add_variants, predicted, table, variants_of
 from tests.support.gaussian_rivals import Marks
-from tests.support.missing_rivals import COMPLETED, EM, RANKS, Mask, Matrix, factor_em
+from tests.support.missing_rivals import COMPLETED, EM, RANKS, FactorLaw, Mask, Matrix, factor_em
 from tests.support.real_sets import FILES, MADE, load, names
 
 HEADER = ("set", "share", "method", "nats", "RMSE", "active", "seconds")
@@ -87,14 +90,24 @@ def holes(x: Matrix, share: float, columns: int, seed: int) -> Holes:
     return Holes(np.clip((x - np.nanmean(shown, axis=0)) / sd, -CLIP, CLIP), hidden, describe(split))
 
 
-def by_em(of: Holes, shared: bool) -> Marks:
-    """Factor analysis, or probabilistic PCA, at the best rank."""
+def by_em(x: Matrix, shared: bool) -> list[FactorLaw]:
+    """Factor analysis, or probabilistic PCA, of each rank."""
+    return [factor_em(x, rank, shared) for rank in RANKS if rank < min(x.shape)]
+
+
+LAWS: dict[str, Callable[[Matrix], list[FactorLaw]]] = {
+    **{name: partial(by_em, shared=shared) for name, shared in EM.items()},
+    **({"MOFA": mofa.laws} if mofa.installed() else {}),
+}
+"""Methods with a density, at several ranks."""
+
+
+def best_law(of: Holes, laws: Iterable[FactorLaw]) -> Marks:
+    """Each number at the rank that is best for it."""
     found = Marks()
-    for rank in RANKS:
-        if rank < min(of.x.shape):
-            law = factor_em(of.shown, rank, shared)
-            nats = law.score(of.x, ~of.hidden, of.hidden)
-            found = found.best(Marks(nats, rmse=of.error(law.expected(of.shown))))
+    for law in laws:
+        nats = law.score(of.x, ~of.hidden, of.hidden)
+        found = found.best(Marks(nats, rmse=of.error(law.expected(of.shown))))
     return found
 
 
@@ -115,9 +128,9 @@ def outcomes(
         begun = time.perf_counter()
         marks = Marks(rmse=of.error(complete(of.shown)))
         yield Outcome(name, share, method, marks, time.perf_counter() - begun)
-    for method, shared in EM.items():
+    for method, laws in LAWS.items():
         begun = time.perf_counter()
-        marks = by_em(of, shared)
+        marks = best_law(of, laws(of.shown))
         yield Outcome(name, share, method, marks, time.perf_counter() - begun)
     for variant in variants:
         begun = time.perf_counter()

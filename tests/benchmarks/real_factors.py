@@ -15,6 +15,7 @@ standardised on the training rows; 20 % of the rows are new; their even columns 
     FA             scikit-learn's FactorAnalysis; each number at the rank that is best on these very rows
     Ledoit-Wolf    a shrunken covariance
     NMF            errors at the best rank, values above the least of their column
+    MOFA           mofapy2, where it is installed; each number at the rank that is best on these very rows
     column mean    independent normal columns
 
 A fit is scored by `ibpdist.evaluate` as it comes, which takes rows to have uneven noise where there are

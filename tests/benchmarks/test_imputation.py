@@ -6,8 +6,8 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 import ibpdist as ibp
-from tests.benchmarks.imputation import Holes, by_em, fitted, holes, main
-from tests.support import missing_rivals, real_sets
+from tests.benchmarks.imputation import LAWS, Holes, best_law, by_em, fitted, holes, main
+from tests.support import missing_rivals, mofa, real_sets
 from tests.support.fit_variants import Variant
 from tests.support.missing_rivals import COMPLETED, FactorLaw, factor_em, soft_complete, soft_impute
 
@@ -178,7 +178,7 @@ def test_factor_analysis_of_the_best_rank(monkeypatch):
     for ranks in ((1,), (2,), (1, 2)):
         monkeypatch.setattr(missing_rivals, "RANKS", ranks)
         monkeypatch.setattr("tests.benchmarks.imputation.RANKS", ranks)
-        each.append(by_em(of, shared=False))
+        each.append(best_law(of, by_em(of.shown, shared=False)))
     assert each[2] == each[0].best(each[1])
     assert each[1].rmse < each[0].rmse
 
@@ -186,10 +186,25 @@ def test_factor_analysis_of_the_best_rank(monkeypatch):
 def test_the_command(monkeypatch, capsys):
     pytest.importorskip("sklearn")
     monkeypatch.setattr("tests.benchmarks.imputation.RANKS", (2,))
+    monkeypatch.setattr(mofa, "RANKS", (2,))
     monkeypatch.setitem(real_sets.MADE, "breast", lambda: low_rank(60, 8))
     arguments = ["--sets", "breast", "--shares", "0.25", "--features", "3", "--set", "steps=5"]
     assert main(arguments) == 0
     told = capsys.readouterr().out.splitlines()
-    table = [line.split() for line in told[-8:]]
+    methods = len(missing_rivals.COMPLETED) + len(LAWS) + 1
+    table = [line.split() for line in told[-methods - 1 :]]
     assert table[0] == ["set", "share", "method", "nats", "RMSE", "active", "seconds"]
-    assert len({line[2] for line in table[1:]}) == 7
+    assert len({line[2] for line in table[1:]}) == methods
+
+
+@pytest.mark.slow
+def test_mofa_finds_the_law_of_planted_factors():
+    """Missing cells are predicted by its law about as well as by that of factor analysis."""
+    pytest.importorskip("mofapy2")
+    of = holes(low_rank(150, 10), 0.2, 10, seed=1)
+    marks = [
+        best_law(of, [law])
+        for law in (mofa.trained(of.shown, 2).law(np.nanmean(of.shown, axis=0)), factor_em(of.shown, 2))
+    ]
+    assert marks[0].rmse < 1.05 * marks[1].rmse
+    assert marks[0].nats > marks[1].nats - 0.1

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.support import mofa
 from tests.support.factor_match import FoundFactors
 from tests.support.factor_problems import Matrix
 
@@ -86,16 +87,8 @@ def _decomposition(name: str, prepared: Callable[[Matrix], Matrix] = _centred, *
 
 def _mofa(x: Matrix, features: int) -> FoundFactors:
     """MOFA with spike and slab on the factors."""
-    model = import_module("mofapy2.run.entry_point").entry_point()
-    model.set_data_options(scale_views=False)
-    model.set_data_matrix([[x]])
-    model.set_model_options(factors=features, spikeslab_factors=True, spikeslab_weights=False)
-    model.set_train_options(seed=0, verbose=False, quiet=True)
-    model.build()
-    model.run()
-    nodes = model.model.nodes
-    directions = np.asarray(nodes["W"].getExpectations()[0]["E"]).T
-    return with_prevalence(np.asarray(nodes["Z"].getExpectations()["E"]), directions)
+    found = mofa.trained(x, features, sparse_scores=True)
+    return with_prevalence(found.scores, found.directions)
 
 
 PEERS: dict[str, tuple[str, Peer]] = {
@@ -107,6 +100,6 @@ PEERS: dict[str, tuple[str, Peer]] = {
         _decomposition("DictionaryLearning", max_iter=50, fit_algorithm="cd", transform_algorithm="lasso_cd"),
     ),
     "NMF": ("sklearn", _decomposition("NMF", _clipped, init="nndsvda", max_iter=500)),
-    "MOFA": ("mofapy2", _mofa),
+    "MOFA": (mofa.LIBRARY, _mofa),
 }
 """Library and method."""

@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 
 from ibpdist.predict.rownoise import UNEVEN, RowNoise
 from ibpdist.predict.sampled import Sampled
+from tests.support import mofa
 from tests.support.plain_factors import RANKS, fitted
 from tests.support.real_matrices import Matrix, Split
 
@@ -129,10 +130,20 @@ def nmf(of: Split) -> Marks:
     return found
 
 
+def mofa_factors(of: Split) -> Marks:
+    """MOFA; each number at the rank that is best for it on these very rows."""
+    found = Marks()
+    for law in mofa.laws(of.train):
+        covariance = law.loadings.T @ law.loadings + np.diag(law.noise)
+        found = found.best(marks(law.mean, covariance, np.ones(len(law.mean)), of.test))
+    return found
+
+
 RIVALS: dict[str, Callable[[Split], Marks]] = {
     "FA": factor_analysis,
     "Ledoit-Wolf": ledoit_wolf,
     "NMF": nmf,
+    **({"MOFA": mofa_factors} if mofa.installed() else {}),
     "column mean": column_mean,
 }
 

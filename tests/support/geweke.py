@@ -144,7 +144,9 @@ def row_noise_draw(joint, observed, rng):
         return observed, NOTHING
     nu = np.exp(rng.uniform(np.log(LEAST), np.log(MOST_FREEDOM)))
     tau = rng.gamma(nu / 2, 2 / nu, joint.rows)
-    return replace(observed, row_noise=RowNoise(np.asarray(nu))), RowPrecision(tau)
+    return replace(
+        observed, row_noise=RowNoise(np.asarray(nu), np.zeros(()), np.zeros(observed.noise.size))
+    ), RowPrecision(tau)
 
 
 def times(draw):

@@ -12,7 +12,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian_params import LOG_2PI, intercept_mean
-from ibpdist.model.observations.row_noise import Posterior, score
+from ibpdist.model.observations.row_noise import Posterior, PrecisionLaw, score
 from ibpdist.model.weights._base import Weights
 
 Float = NDArray[np.float64]
@@ -47,5 +47,6 @@ def level(weights: Weights, chunk: Chunk, state: RowState, now: GaussianModelPar
     row_noise = 0.0
     if not isinstance(observed.row_noise, Nothing):
         sums = Posterior.known(times).sums(seen.sum(axis=1).astype(np.float64), NOTHING)
-        row_noise = score(float(chunk.rows), float(observed.row_noise.freedom), sums)
+        law = PrecisionLaw(float(observed.row_noise.freedom))
+        row_noise = score(float(chunk.rows), law, sums, 0.0)
     return Level(float(likelihood), float(cost), row_noise)

@@ -121,7 +121,7 @@ class Gaussian(NoiseAndScale):
         alike = kind is type(params) and np.array_equal(params.group, facts["group"])
         facts["intercept"] = gaussian_params.adopted_intercept(params, facts["intercept"], alike)
         if not (isinstance(facts["row_noise"], Nothing) or isinstance(params.row_noise, Nothing)):
-            facts["row_noise"] = params.row_noise
+            facts["row_noise"] = replace(facts["row_noise"], freedom=params.row_noise.freedom)
         if alike:
             return replace(params, **{n: v for n, v in facts.items() if n not in COVARIANCE})
         return kind(**facts, entropy=np.zeros(()))
@@ -378,7 +378,7 @@ class Gaussian(NoiseAndScale):
     def _row_noise(self, survey: Survey) -> RowNoise | Nothing:
         """Nothing where columns have mostly one value: there it pays for what is no structure."""
         even = self.row_noise == "none" or float(common(survey).mean()) > DISCRETE
-        return NOTHING if even else RowNoise(np.asarray(START))
+        return NOTHING if even else RowNoise(np.asarray(START), *self.pseudo_cells(survey))
 
     def _groups(self, survey: Survey, features: int) -> tuple[NDArray[np.intp], bool]:
         """Groups of columns, and whether each row has a Gram matrix of its own (then there is one group)."""

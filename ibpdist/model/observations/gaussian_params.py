@@ -16,7 +16,7 @@ from ibpdist.base.structs import NOTHING, Array, Named, Nothing, dims, record, r
 from ibpdist.model.observations.covariance import shrink, variance_along
 from ibpdist.model.observations.intercept import Intercept
 from ibpdist.model.observations.rotation import Columns, Rotation
-from ibpdist.model.observations.row_noise import RowNoise
+from ibpdist.model.observations.row_noise import PrecisionLaw, RowNoise
 
 Float = NDArray[np.float64]
 LOG_2PI = float(np.log(2 * np.pi))
@@ -161,6 +161,13 @@ class ScatteredParams(GaussianParams):
 def freedom_of(params: GaussianParams) -> float:
     """Degrees of freedom of the row noise; infinite without it."""
     return np.inf if isinstance(params.row_noise, Nothing) else float(params.row_noise.freedom)
+
+
+def precision_law(params: GaussianParams) -> PrecisionLaw:
+    """The law of the precisions of rows, with the pseudo cells that belong to them."""
+    if isinstance(params.row_noise, Nothing):
+        return PrecisionLaw(np.inf)
+    return params.row_noise.law(params.noise, params.cells)
 
 
 def intercept_mean(params: GaussianParams) -> Float:

@@ -86,21 +86,33 @@ class GaussianSums:
         """The law of the precisions of rows where the objective is highest."""
         if isinstance(self.precisions, Nothing):
             return params.row_noise
-        return RowNoise(np.asarray(row_noise.best_freedom(float(self.rows), self.precisions)))
+        if isinstance(params.row_noise, Nothing):
+            return NOTHING
+        best = row_noise.best_freedom(float(self.rows), self.precisions)
+        return replace(params.row_noise, freedom=np.asarray(best))
+
+    def typical_precision(self, params: GaussianParams) -> float:
+        """Mean over visible cells of the precisions of their rows; one where rows are even."""
+        if isinstance(self.precisions, Nothing):
+            return 1.0
+        return float(self.precisions.seen) / max(float(params.cells.sum()), 1.0)
 
     def drawn_row_noise(self, params: GaussianParams, rng: np.random.Generator) -> RowNoise | Nothing:
         """The law of the precisions of rows drawn given these."""
         if isinstance(self.precisions, Nothing):
             return params.row_noise
+        if isinstance(params.row_noise, Nothing):
+            return NOTHING
         before = gaussian_params.freedom_of(params)
-        return RowNoise(np.asarray(row_noise.drawn_freedom(float(self.rows), before, self.precisions, rng)))
+        drawn = row_noise.drawn_freedom(float(self.rows), before, self.precisions, rng)
+        return replace(params.row_noise, freedom=np.asarray(drawn), share=np.zeros(()))
 
     def row_noise_score(self, params: GaussianParams) -> dict[str, float]:
         """What the precisions of rows add to the objective."""
         if isinstance(self.precisions, Nothing):
             return {} if isinstance(params.row_noise, Nothing) else {"row noise": 0.0}
-        freedom = gaussian_params.freedom_of(params)
-        return {"row noise": row_noise.score(float(self.rows), freedom, self.precisions)}
+        law, total = gaussian_params.precision_law(params), float(params.cells.sum())
+        return {"row noise": row_noise.score(float(self.rows), law, self.precisions, total)}
 
     def intercept_cells(self, params: GaussianParams) -> Float:
         """(column) how precise the intercept is, in units of the noise."""

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from ibpdist.base.structs import replace
 from ibpdist.model.observations import dictionary, gaussian_params, variances
+from ibpdist.model.observations._base import Survey
 from ibpdist.model.observations.gaussian_params import GaussianParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.rotation import Rotation
 from ibpdist.model.observations.settings import choice
+from ibpdist.model.observations.spread import column_variances, typical_variance
 from ibpdist.model.observations.variances import PSEUDO, Evidence
 
 Float = NDArray[np.float64]
@@ -79,7 +81,8 @@ class NoiseAndScale:
         data = prior = None
         if isinstance(self.noise, str):
             least = 0.0 if one else self.least_noise(params)
-            data = Evidence(sums.cells(params), sums.squares(params), self.weak(params), least)
+            weak = self.weak(params) * sums.typical_precision(params)
+            data = Evidence(sums.cells(params), sums.squares(params), weak, least)
         if self.scale == "one":
             prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), float(params.unit))
         turns = ONE_TURNS if one else COLUMN_TURNS
@@ -93,6 +96,14 @@ class NoiseAndScale:
     def weak(self, params: GaussianParams) -> float | Float:
         """Variance of a pseudo cell of the noise, one or by column."""
         return WEAK * params.spread if self.noise == "column" else FLOOR * float(params.unit)
+
+    def pseudo_cells(self, survey: Survey) -> tuple[Float, Float]:
+        """How many pseudo cells of the noise there are for each column, and their variance (column)."""
+        columns = survey.cells.size
+        if self.noise == "column":
+            return np.asarray(PSEUDO), WEAK * column_variances(survey)
+        share = PSEUDO / columns if isinstance(self.noise, str) else 0.0
+        return np.asarray(share), np.full(columns, FLOOR * typical_variance(survey))
 
     def relevances(self, params: GaussianParams) -> Float:
         """The scale of each feature at its optimum given q(A), where there is one for each (factors.md 4)."""

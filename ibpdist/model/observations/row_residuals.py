@@ -15,12 +15,12 @@ from ibpdist.data._base import Chunk
 from ibpdist.kernels.row_squares import explained, row_squares, weighted_columns
 from ibpdist.model.observations.gaussian_params import (
     GaussianParams,
-    freedom_of,
     intercept_mean,
     precision_gram,
+    precision_law,
 )
 from ibpdist.model.observations.patterns import Rows
-from ibpdist.model.observations.row_noise import Posterior, RowNoiseSums, WeightedTotals, expected
+from ibpdist.model.observations.row_noise import Posterior, RowNoiseSums, WeightedTotals
 
 Matrix = NDArray[Any]
 Float = NDArray[np.float64]
@@ -103,6 +103,7 @@ class ChunkPrecisions:
 
     def __init__(self, params: GaussianParams, chunk: Chunk) -> None:
         self.params, self.tables = params, squares_of(params, chunk.x.dtype)
+        self.law = precision_law(params)
         self.squares, self.cells, self.drawn = np.empty((3, chunk.rows))
         self.draws = False
         self.weight = np.zeros(len(self.tables.cells))
@@ -121,10 +122,9 @@ class ChunkPrecisions:
         return times
 
     def _precisions(self, tile: Tile, cells: Float, left: Float, chances: Float | None) -> Float:
-        freedom = freedom_of(self.params)
         if chances is None:
-            return expected(freedom, cells, left)
-        self.draws, drawn = True, Posterior.of(freedom, cells, left, chances).mean
+            return self.law.mean(cells, left)
+        self.draws, drawn = True, Posterior.of(self.law, cells, left, chances).mean
         self.drawn[tile.rows] = drawn
         return drawn
 
@@ -133,8 +133,8 @@ class ChunkPrecisions:
         first, second = self.totals
         total = first + self.tables.origin.astype(np.float64) * self.weight[self.params.group]
         squares = second + self.tables.origin * (first + total)
-        freedom = freedom_of(self.params)
-        found = Posterior.known(self.drawn) if self.draws else Posterior.of(freedom, self.cells, self.squares)
+        drawn = self.draws
+        found = Posterior.known(self.drawn) if drawn else Posterior.of(self.law, self.cells, self.squares)
         return found.sums(self.cells, WeightedTotals(self.weight, total, squares))
 
 

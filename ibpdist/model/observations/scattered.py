@@ -27,7 +27,11 @@ from ibpdist.data._base import Chunk
 from ibpdist.kernels.cells import BLOCK, PAIR, leave, moments, sweep_cells
 from ibpdist.model.observations._base import RowState, RowSums
 from ibpdist.model.observations.entries import Entries, Numbers
-from ibpdist.model.observations.gaussian_params import ScatteredParams, freedom_of, intercept_mean
+from ibpdist.model.observations.gaussian_params import (
+    ScatteredParams,
+    intercept_mean,
+    precision_law,
+)
 from ibpdist.model.observations.gaussian_sums import ScatteredSums
 from ibpdist.model.observations.imputed import drawn_sums, seen_of, tiles
 from ibpdist.model.observations.intercept import RowTotals, VisibleTotals
@@ -237,7 +241,7 @@ class ScatteredPass:
         squares = squared(tile, tables, y, swept.second - y**2, self.params, precision)
         if not isinstance(self.params.intercept, Nothing):
             squares += observed @ self.params.intercept.error
-        found = Posterior.of(freedom_of(self.params), cells, squares, chances)
+        found = Posterior.of(precision_law(self.params), cells, squares, chances)
         times = found.mean.astype(precision.dtype)
         tile.weighted(times / precision)
         precision[:] = times

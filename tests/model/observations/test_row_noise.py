@@ -14,11 +14,19 @@ from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import NOTHING, Nothing, combine
 from ibpdist.catalog.systems import build
 from ibpdist.model.model import Model
-from ibpdist.model.observations import gaussian, gaussian_params
+from ibpdist.model.observations import dictionary, gaussian, gaussian_params
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_params import ScatteredParams
 from ibpdist.model.observations.joint import Joint
-from ibpdist.model.observations.row_noise import LEAST, MOST, Posterior, RowNoiseSums, best_freedom, score
+from ibpdist.model.observations.row_noise import (
+    LEAST,
+    MOST,
+    Posterior,
+    PrecisionLaw,
+    RowNoiseSums,
+    best_freedom,
+    score,
+)
 from ibpdist.model.priors.always import Always
 from ibpdist.model.weights.normal import Normal
 from tests.support.model_cases import Case, algorithm, begin, chunked, fit, objectives, problem, sweep
@@ -72,6 +80,18 @@ def rows_of(alg, chunks, states):
     return x, seen, y, np.concatenate([s.precision.mean for s in states])
 
 
+def pseudo_cells(alg, params):
+    """Number and sum of squares, in units of the noise, of the pseudo cells of the noise's prior: two for
+    each variance that is learned."""
+    if alg.model.observation.noise == "column":
+        return 2.0 * params.noise.size, sum(
+            2 * 0.1 * v / p for v, p in zip(params.spread, params.noise, strict=True)
+        )
+    if alg.model.observation.noise == "one":
+        return 2.0, 2 * 1e-3 * float(params.unit) / params.noise[0]
+    return 0.0, 0.0
+
+
 def covariances(params):
     """Of the dictionary, column by column."""
     spectra, groups = params.spectra(), len(params.basis)
@@ -110,8 +130,9 @@ def test_precisions_follow_from_expected_squares(case, intercept):
     variance, observed = spread_of(alg, chunks, states, params, draws), params.observation
     b, a, sigma = gaussian_params.intercept_mean(observed), observed.mean, covariances(observed)
     freedom = float(observed.row_noise.freedom)
+    count, squares = pseudo_cells(alg, observed)
     for n in range(len(x)):
-        total = 0.0
+        total, share = 0.0, seen[n].sum() / seen.sum()
         for d in np.flatnonzero(seen[n]):
             error = (x[n, d] - b[d] - y[n] @ a[:, d]) ** 2 + variance[n] @ (a[:, d] ** 2 + np.diag(sigma[d]))
             centre = np.zeros(len(a))
@@ -121,7 +142,7 @@ def test_precisions_follow_from_expected_squares(case, intercept):
                 error += observed.intercept.error[d] * observed.noise[d]
             away = y[n] - centre
             total += (error + away @ sigma[d] @ away) / observed.noise[d]
-        expected = (freedom + seen[n].sum()) / (freedom + total)
+        expected = (freedom + seen[n].sum() + share * count) / (freedom + total + share * squares)
         assert found[n] == pytest.approx(expected, rel=1e-7)
 
 
@@ -134,13 +155,15 @@ def test_precisions_of_rows_that_have_every_feature():
     gram = gaussian_params.precision_gram(observed)[0]
     b, a, sigma = gaussian_params.intercept_mean(observed), observed.mean, covariances(observed)
     centre, freedom = observed.intercept.centre[0], float(observed.row_noise.freedom)
+    count, squares = (value / len(x) for value in pseudo_cells(alg, observed))
     for n in range(len(x)):
         spread = np.linalg.inv(np.eye(len(a)) + before[n] * gram)
         total = np.trace(spread @ gram) + observed.intercept.error.sum()
         for d in range(x.shape[1]):
             error = (x[n, d] - b[d] - y[n] @ a[:, d]) ** 2 + (y[n] - centre) @ sigma[d] @ (y[n] - centre)
             total += error / observed.noise[d]
-        assert found[n] == pytest.approx((freedom + x.shape[1]) / (freedom + total), rel=1e-7)
+        expected = (freedom + x.shape[1] + count) / (freedom + total + squares)
+        assert found[n] == pytest.approx(expected, rel=1e-7)
 
 
 def test_second_moments_of_rows_that_have_every_feature():
@@ -202,8 +225,41 @@ def test_the_objective_term_by_term(intercept, dense):
     assert info.terms["likelihood"] == pytest.approx(total, rel=1e-9)
     held, h = sums.observation.precisions, 0.5 * float(observed.row_noise.freedom)
     prior = rows * (h * np.log(h) - gammaln(h)) + (h - 1) * held.log - h * held.precision
-    assert info.terms["row noise"] == pytest.approx(float(0.5 * held.cells + prior + held.entropy), rel=1e-12)
+    count, squares = pseudo_cells(alg, observed)
+    weak = 0.5 * (count * held.log / rows - squares * (held.precision / rows - 1))
+    expected = float(0.5 * held.cells + prior + held.entropy + weak)
+    assert info.terms["row noise"] == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(held.precision, times.sum(), rtol=1e-12)
+
+
+@INTERCEPT
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+def test_pseudo_cells_of_the_noise_are_as_precise_as_the_rows(case, intercept):
+    """Where a fit rests, the noise of a column is the mean square of its cells, counted by the precision of
+    their rows, and of two pseudo cells that are counted by the mean precision. This is one where rows see
+    all columns."""
+    alg, _, states, _, params, sums, _ = prepared(case, intercept, steps=200)
+    _, seen, _, times = rows_of(alg, *(chunked(*uneven(case), (10, 14)), states))
+    observed = params.observation
+    squares = dictionary.residual(observed, sums.observation.rescaled(observed.stretch))
+    typical = (times @ seen).sum() / seen.sum()
+    cells = seen.sum(axis=0) - (1 if intercept else 0)
+    expected = (squares + 2 * 0.1 * observed.spread * typical) / (cells + 2)
+    np.testing.assert_allclose(observed.noise, expected, rtol=1e-6)
+    if seen.all():
+        assert typical == pytest.approx(1, abs=1e-4)
+
+
+def test_the_noise_of_few_rows_is_that_of_an_average_row():
+    """30 rows have little to set against the prior of the noise of 200 columns: with pseudo cells of
+    precision one their mean precision was 3.3, and their degrees of freedom 1.1."""
+    rng = np.random.default_rng(4)
+    noise = rng.normal(size=(30, 200)) / np.sqrt(rng.gamma(5.0, 0.2, (30, 1)))
+    x = rng.normal(size=(30, 12)) @ rng.normal(size=(12, 200)) + 0.5 * noise
+    alg, chunks = build("fa-vi-dense", 28, settings={"moves": False}), chunked(x)
+    params, states, _, _ = fit(alg, chunks, 40)
+    assert states[0].precision.mean.mean() == pytest.approx(1, abs=0.05)
+    assert float(params.observation.row_noise.freedom) > 5
 
 
 @INTERCEPT
@@ -316,18 +372,18 @@ def test_it_is_described():
 
 
 def test_moments_and_entropy_of_a_precision():
-    found = Posterior.of(5.0, np.array([8.0]), np.array([3.0]))
-    law = gamma_law(6.5, scale=1 / 4.0)
+    found = Posterior.of(PrecisionLaw(5.0, 0.25, 0.125), np.array([8.0]), np.array([3.0]))
+    law = gamma_law(7.5, scale=1 / 4.5)
     assert found.mean[0] == pytest.approx(law.mean())
     assert found.entropy[0] == pytest.approx(law.entropy())
-    assert found.log[0] == pytest.approx(digamma(6.5) - np.log(4.0))
+    assert found.log[0] == pytest.approx(digamma(7.5) - np.log(4.5))
 
 
 def test_a_row_without_cells_keeps_its_prior():
-    found = Posterior.of(6.0, np.zeros(1), np.zeros(1))
+    found = Posterior.of(PrecisionLaw(6.0, 0.1, 0.2), np.zeros(1), np.zeros(1))
     assert found.mean[0] == 1
     none = found.sums(np.zeros(1), NOTHING)
-    assert score(1.0, 6.0, none) == pytest.approx(0.0, abs=1e-12)
+    assert score(1.0, PrecisionLaw(6.0, 0.1, 0.2), none, 0.0) == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("truth", [1.5, 4.0, 60.0])
@@ -335,16 +391,20 @@ def test_the_best_freedom(truth):
     rng = np.random.default_rng(1)
     tau = rng.gamma(truth / 2, 2 / truth, 20_000)
     one = np.asarray(0.0)
-    sums = RowNoiseSums(np.asarray(tau.sum()), np.asarray(np.log(tau).sum()), one, one)
+    sums = RowNoiseSums(np.asarray(tau.sum()), np.asarray(np.log(tau).sum()), one, one, one)
     found = best_freedom(len(tau), sums)
-    best = minimize_scalar(lambda nu: -score(len(tau), nu, sums), bounds=(LEAST, MOST), method="bounded")
-    assert score(len(tau), found, sums) >= -best.fun - 1e-9 * abs(best.fun)
+
+    def worth(nu):
+        return score(len(tau), PrecisionLaw(nu), sums, 0.0)
+
+    best = minimize_scalar(lambda nu: -worth(nu), bounds=(LEAST, MOST), method="bounded")
+    assert worth(found) >= -best.fun - 1e-9 * abs(best.fun)
     assert found == pytest.approx(truth, rel=0.1)
 
 
 def test_the_freedom_stays_within_its_limits():
     def sums(mean, log):
-        return RowNoiseSums(*(np.asarray(10.0 * value) for value in (mean, log, 0.0, 0.0)))
+        return RowNoiseSums(*(np.asarray(10.0 * value) for value in (mean, log, 0.0, 0.0, 0.0)))
 
     assert best_freedom(10.0, sums(1.0, 0.0)) == MOST
     assert best_freedom(10.0, sums(1.0, -50.0)) == LEAST
