@@ -65,9 +65,8 @@ class System:
     @property
     def defaults(self) -> Mapping[str, object]:
         """Settings unless told otherwise, where they are not those of the axis."""
-        if self.sampler:
-            return {}
-        return {**self.weights_type.fit_settings, **self.observation_type.fit_settings}
+        parts = (self.weights_type, self.observation_type, self.prior_type)
+        return {name: value for part in parts for name, value in part.fit_settings.items()}
 
 
 STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "best", "fit", "empty")

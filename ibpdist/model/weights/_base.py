@@ -93,7 +93,7 @@ class Weights(Protocol):
     most_features: ClassVar[int]
     """The most features of a fit whose number of features is left to the data."""
     fit_settings: ClassVar[Mapping[str, object]]
-    """Settings of the other axes in variational fits, where they are not the defaults of those axes."""
+    """Settings of the other axes unless told otherwise, where they are not the defaults of those axes."""
 
     @property
     def rehearsal(self) -> Weights | None:
