@@ -3,8 +3,8 @@
 Every chain starts from an exact draw of everything (hyperparameters, prevalences, z, w,
 dictionary, x). It alternates one step of the sampler with x drawn anew given the rest. Both
 leave the joint law as it is, so any statistic has the same law at the end as at the start, and
-the mean of the differences over independent chains is zero within its standard error. The end is before the
-last draw of x, so that what a step draws last is seen with the x that it was drawn for.
+the mean of the differences over independent chains is zero within its standard error. The intercept is drawn
+last in a step: at the end it is seen with the x that it was drawn for.
 
 The priors are those of the package: mass ~ Gamma(1, rate 1), and a learned variance v has
 the density of log v proportional to exp(-(log v + v0 / v)): v0 / v ~ Exponential(1).
@@ -326,7 +326,7 @@ def scores(joint, chains, steps, seed=0):
         for step in range(1, steps + 1):
             after = transition(joint, alg, draw, draws.at(step))
             draw = with_data(joint, after, rng)
-        last = statistics(joint, after)
+        last = statistics(joint, draw) | of_intercept(joint, after)
         changes.append([last[name] - first[name] for name in first])
     table = np.array(changes, dtype=float)
     error = table.std(axis=0, ddof=1) / np.sqrt(chains)

@@ -128,6 +128,10 @@ class Finite:
         return self.joint.floor
 
     @property
+    def intercept(self):
+        return self.joint.intercept
+
+    @property
     def unit(self):
         return self.joint.unit
 
@@ -233,8 +237,7 @@ def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: in
     """z score of the mean difference between end and start over independent chains, by statistic.
 
     Every chain starts from an exact draw of everything and alternates a transition with x drawn
-    anew; both leave the joint law as it is, so the mean difference is zero within its error. The end is
-    before the last draw of x.
+    anew; both leave the joint law as it is, so the mean difference is zero within its error.
     """
     changes = []
     for chain in range(chains):
@@ -245,7 +248,7 @@ def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: in
             params, state = transition(joint.chunk(draw.x), draw.params, draw.state, draws.at(step))
             after = Draw(params, state, draw.x)
             draw = joint.renew(after, rng)
-        last = joint.statistics(after)
+        last = joint.statistics(draw) | of_intercept(joint, after)
         changes.append([last[name] - first[name] for name in first])
     table = np.array(changes, dtype=float)
     error = table.std(axis=0, ddof=1) / np.sqrt(chains)
