@@ -57,18 +57,16 @@ class System:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Settings of its parts that it does not have: samplers draw none of these, and features that are
+        """Settings of its parts that it does not have: rows in turn have no intercept, and features that are
         present or absent have one noise for all rows."""
-        if self.sampler:
-            return ("intercept", "mu", "row_noise")
-        return () if self.weights_type.has_weights else ("row_noise",)
+        found = ("intercept",) if self.in_turn else ()
+        return found if self.weights_type.has_weights else (*found, "row_noise")
 
     @property
     def defaults(self) -> Mapping[str, object]:
         """Settings unless told otherwise, where they are not those of the axis."""
-        if self.sampler:
-            return {}
-        return {**self.weights_type.fit_settings, **self.observation_type.fit_settings}
+        parts = (self.weights_type, self.observation_type, self.prior_type)
+        return {name: value for part in parts for name, value in part.fit_settings.items()}
 
 
 STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "best", "fit", "empty")
@@ -148,16 +146,20 @@ def build(
     return method.make(model, MethodOptions(features, inner, burn, wanted))
 
 
-OFF = {"intercept": False, "mu": 0, "row_noise": "none"}
+OFF = {"intercept": False, "row_noise": "none"}
 """Settings that some systems lack, as they are there."""
+HAVING = {
+    "intercept": "a system of all rows at once, such as lg-gibbs-infinite",
+    "row_noise": "a system with weights, such as fa-vi-infinite",
+}
+"""Systems that have these settings, in words."""
 
 
 def _refuse_foreign(row: System, wanted: Mapping[str, object]) -> None:
     """Refuse what the parts of a system have and the system has not."""
     for name in row.lacks:
         if name in wanted and wanted[name] != OFF[name]:
-            close = "a variational system" if row.sampler else "a system with weights, such as fa-vi-infinite"
-            raise UsageError(f"{name}: {row.name} has none; use {close}")
+            raise UsageError(f"{name}: {row.name} has none; use {HAVING[name]}")
 
 
 def entries(system: str, settings: Mapping[str, object]) -> int:

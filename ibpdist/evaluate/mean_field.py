@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import replace
+from ibpdist.base.structs import NOTHING, Nothing, replace
 from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Source
 from ibpdist.evaluate.fitted import spec_of
@@ -27,6 +27,7 @@ from ibpdist.inference.ascent.params import AnyModelParams
 from ibpdist.inference.in_turn.sequential import Sequential
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.capabilities import Grouped
+from ibpdist.model.observations.row_noise import RowPrecision
 from ibpdist.predict.averaged import silent
 
 TOLERANCE = 1e-5
@@ -100,14 +101,16 @@ def mean_field(result: xr.DataTree, source: Source, tolerance: float = TOLERANCE
 
 
 def _mean(steps: Iterator[RowState]) -> RowState:
-    """Mean of z over draws, and of w over the draws that have the feature."""
+    """Mean of z and of precisions over draws, and of w over the draws that have the feature."""
     state = next(steps)
-    z, y = np.zeros(state.z.shape), np.zeros(state.w.shape)
+    z, y, precision = np.zeros(state.z.shape), np.zeros(state.w.shape), np.zeros(state.z.shape[1])
     for drawn in islice(steps, _BURN, _BURN + _KEEP):
         z += drawn.z
         y += drawn.z * drawn.w if drawn.w.size else 0
+        precision += 0 if isinstance(drawn.precision, Nothing) else drawn.precision.mean
     w = np.divide(y, z, out=np.zeros_like(y), where=z > 0) if y.size else y
-    return replace(state, z=(z / _KEEP).astype(state.z.dtype), w=w.astype(state.w.dtype))
+    own = NOTHING if isinstance(drawn.precision, Nothing) else RowPrecision(precision / _KEEP)
+    return replace(drawn, z=(z / _KEEP).astype(state.z.dtype), w=w.astype(state.w.dtype), precision=own)
 
 
 def _change(before: RowState, now: RowState) -> float:

@@ -31,8 +31,12 @@ WORK, NUMBERS = MOST << 9, 1 << 25
 """Patterns of features that are enumerated for a row over all draws, and numbers in all dictionaries."""
 BATCHES = 20
 """Parts of the draws, each left out once."""
-NAMES = ("prevalence", "mean", "chance", "noise")
-"""What a draw predicts with."""
+PRECISIONS = 1 << 7
+"""How much longer a row takes whose precision is inferred, in patterns."""
+NAMES = ("prevalence", "mean", "chance", "noise", "intercept", "weight_mean", "row_freedom")
+"""What a draw predicts with, as far as it has it."""
+PLACED = ("mean", "chance", "weight_mean")
+"""What is of a feature."""
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?![\w.])")
 Tick = Callable[[float], None]
 
@@ -124,11 +128,12 @@ def predictors(result: xr.DataTree, weights: str, most: int | None = None) -> li
     draws = result["draws"].to_dataset()
     chains, kept = draws.sizes["chain"], draws.sizes["draw"]
     most = _worth(draws, weights) if most is None else most
+    names = [name for name in NAMES if name in draws]
     places = np.unique(np.linspace(0, chains * kept - 1, min(most, chains * kept)).astype(int))
     spread, made = np.asarray(result["params"]["spread"].values), []
     for chain in range(chains):
         own = places[places // kept == chain] % kept
-        some = draws[list(NAMES)].isel(chain=chain, draw=own).load()
+        some = draws[names].isel(chain=chain, draw=own).load()
         made += [_of(some.isel(draw=at), weights, spread) for at in range(len(own))]
     return made
 
@@ -139,15 +144,13 @@ def _worth(draws: xr.Dataset, weights: str) -> int:
     most = kinds()[systems.weights_of(weights).density].enumerated
     patterns = np.exp2(np.minimum(features, most)).mean()
     numbers = max(1.0, float(features.mean())) * draws.sizes["column"]
+    if "row_freedom" in draws:  # rows are scored at several precisions each
+        patterns *= PRECISIONS
     return int(np.clip(min(WORK / patterns, NUMBERS / numbers), LEAST, MOST))
 
 
 def _of(draw: xr.Dataset, weights: str, spread: NDArray[Any]) -> Predictor:
     has = draw["prevalence"].values > 0
-    named = {
-        "mean": draw["mean"].values[has],
-        "chance": draw["chance"].values[has],
-        "noise": draw["noise"].values,
-        "spread": spread,
-    }
-    return predictor(named, weights)
+    named = {str(name): values.values for name, values in draw.data_vars.items() if name != "prevalence"}
+    named |= {name: values[has] for name, values in named.items() if name in PLACED}
+    return predictor({**named, "spread": spread}, weights)

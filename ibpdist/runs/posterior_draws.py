@@ -35,13 +35,16 @@ ROWS_KEPT = 1 << 28
 BLOCK = 1 << 20
 """Bytes of a chunk of draws, which holds at least one."""
 _NAME = re.compile(r"(\d+)-(\d+)\.rec")
-PLACED = ("mean", "prevalence", "chance", "id")
+PLACED = ("mean", "prevalence", "chance", "id", "weight_mean")
 """What is kept of every feature of a draw."""
+OPTIONAL = ("intercept", "weight_mean", "row_freedom")
+"""What only some models have."""
 
 
 @struct("feature-draw", since=1)
 class Drawn:
-    """One draw of one chain; `z` (row, feature) has no rows when they are not kept."""
+    """One draw of one chain; `z` (row, feature) has no rows when they are not kept. `intercept`,
+    `weight_mean` and `row_freedom` are NaN where the model has none."""
 
     mean: Array = dims("feature column")
     prevalence: Array = dims("feature")
@@ -51,6 +54,9 @@ class Drawn:
     scale: Array = dims("part")
     mass: Array = dims()
     z: Array = dims("row feature")
+    intercept: Array = dims("column", default=np.nan)
+    weight_mean: Array = dims("feature", default=np.nan)
+    row_freedom: Array = dims(default=np.nan)
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,15 @@ class DrawStore:
             scale=np.atleast_1d(named["scale"][1]),
             mass=named["mass"][1],
             **{name: named[name][1] for name in ("prevalence", "chance", "id")},
+            intercept=_or_none(named, "intercept", mean.shape[1:]),
+            weight_mean=_or_none(named, "weight_mean", mean.shape[:1]),
+            row_freedom=_or_none(named, "row_freedom", ()),
         )
+
+
+def _or_none(named: Named, name: str, shape: tuple[int, ...]) -> Array:
+    """Values of a draw, NaN where the model has none."""
+    return np.asarray(named[name][1], np.float64) if name in named else np.full(shape, np.nan)
 
 
 def read(folder: Path) -> Iterator[tuple[int, int, Drawn]]:
@@ -135,6 +149,14 @@ def places(folder: Path) -> int:
     return max((len(drawn.prevalence) for _, _, drawn in read(folder)), default=0)
 
 
+def lacking(folder: Path) -> set[str]:
+    """What no draw has."""
+    found = set(OPTIONAL)
+    for _, _, drawn in read(folder):
+        found -= {name for name in found if not np.isnan(getattr(drawn, name)).all()}
+    return found
+
+
 def write(folder: Path, staged: Path, plan: Plan, chains: int) -> None:
     """The draws as the group `draws` of a Zarr store, one after the other."""
     kept = {step: at for at, step in enumerate(plan.kept())}
@@ -142,13 +164,14 @@ def write(folder: Path, staged: Path, plan: Plan, chains: int) -> None:
     first = next(draws, None)
     if first is None:
         return
-    room = places(folder)
+    room, without = places(folder), lacking(folder)
     group = zarr.open_group(staged, mode="a").require_group("draws")
     forms = _forms(first[2], chains, len(kept), room)
-    blocks = {name: _Blocks(_array(group, name, *form)) for name, form in forms}
+    blocks = {name: _Blocks(_array(group, name, *form)) for name, form in forms if name not in without}
     for step, chain, drawn in chained((first,), draws):
-        for name, values in _parts(drawn).items():
-            blocks[name].put(chain, kept[step], values)
+        parts = _parts(drawn)
+        for name, block in blocks.items():
+            block.put(chain, kept[step], parts[name])
     for block in blocks.values():
         block.flush()
 
@@ -159,7 +182,8 @@ def remove(folder: Path) -> None:
 
 def _parts(drawn: Drawn) -> Mapping[str, Array]:
     """The arrays of a draw; of rows, features last."""
-    arrays = {name: np.asarray(getattr(drawn, name)) for name in (*PLACED, "mass", "noise", "scale")}
+    names = dict.fromkeys((*PLACED, *OPTIONAL, "mass", "noise", "scale"))
+    arrays = {name: np.asarray(getattr(drawn, name)) for name in names}
     arrays["noise"], arrays["scale"] = _flat(arrays["noise"]), _flat(arrays["scale"])
     return arrays | ({"z": np.asarray(drawn.z)} if drawn.z.shape[0] else {})
 

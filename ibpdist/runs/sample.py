@@ -119,8 +119,10 @@ def _posterior(run: RunDirectory, plan: Plan, terms: list[dict[int, dict[str, fl
 
 
 def _scalars(drawn: Drawn) -> dict[str, float]:
-    """Mass and variances; of those that differ by column the mean of their logarithms."""
+    """Mass, variances and freedom; of variances that differ by column the mean of their logarithms."""
     scalars = {"mass": float(drawn.mass)}
+    if np.isfinite(drawn.row_freedom):
+        scalars["row_freedom"] = float(drawn.row_freedom)
     for name in ("noise", "scale"):
         values = np.asarray(getattr(drawn, name), dtype=float)
         if values.size == 1:

@@ -109,6 +109,7 @@ _TERMS = (
     Variable("likelihood", "(chain) step", "expected log likelihood of the data", NATS),
     Variable("dictionary", "(chain) step", "prior and entropy of the dictionary", NATS),
     Variable("weights", "(chain) step", "prior and entropy of the weights", NATS),
+    Variable("weight means", "(chain) step", "prior of the means of the weights, of a sampler", NATS),
     Variable("z prior", "(chain) step", "prior of who has which feature", NATS),
     Variable("z entropy", "(chain) step", "entropy of who has which feature", NATS),
     Variable("sticks", "(chain) step", "prior and entropy of the sticks of an infinite prior", NATS),
@@ -247,6 +248,7 @@ POSTERIOR = Group(
         Variable("log_noise", "chain draw", "mean over the columns of the log variance of the noise"),
         Variable("scale", "chain draw", "variance of the entries of the dictionary", SQUARED),
         Variable("log_scale", "chain draw", "mean over the features of the log variance of their entries"),
+        Variable("row_freedom", "chain draw", "degrees of freedom of the noise of rows, with `row_noise`"),
     ),
     "table",
 )
@@ -262,6 +264,9 @@ DRAWS = Group(
         Variable("mass", "chain draw", "expected number of features of a row"),
         Variable("noise", "chain draw (column)", "variance of the noise", SQUARED),
         Variable("scale", "chain draw (place)", "variance of the entries of the dictionary", SQUARED),
+        Variable("intercept", "chain draw column", "value that every row has, with `intercept`", DATA),
+        Variable("weight_mean", "chain draw place", "mean of the weights of the feature, for `fa`"),
+        Variable("row_freedom", "chain draw", "degrees of freedom of the noise of rows, with `row_noise`"),
         Variable("z", "chain draw row place", "whether the row has the feature"),
     ),
 )

@@ -103,7 +103,8 @@ def test_settings_by_system():
     gaussian = ["noise", "scale", "family", "missing", "intercept", "row_noise"]
     assert settings_of("fa-vi-dense") == ["mu", *gaussian, *search]
     assert settings_of("fa-vi-infinite") == ["mass", "bound", "mu", *gaussian, *search]
-    assert not {"intercept", "mu", "row_noise"} & set(settings_of("fa-gibbs-finite"))
+    assert not {"intercept", "mu", "row_noise"} & set(settings_of("lg-collapsed-finite"))
+    assert "intercept" in settings_of("lg-gibbs-infinite")
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,8 @@ def test_chunks_and_workers_do_not_matter(tmp_path):
 
 
 def test_refused_in_a_sentence():
-    with pytest.raises(UsageError, match="intercept: fa-gibbs-infinite has none; use a variational system"):
-        ibp.fit(data(), system="fa-gibbs-infinite", K=3, intercept=True)
+    said = "intercept: lg-collapsed-infinite has none; use a system of all rows at once"
+    with pytest.raises(UsageError, match=said):
+        ibp.fit(data(), system="lg-collapsed-infinite", K=3, intercept=True)
     with pytest.raises(UsageError, match="intercept: 1: expected true or false"):
         ibp.fit(data(), system="fa-vi-infinite", K=3, intercept=1)

@@ -145,6 +145,9 @@ def test_rows_and_variances_of_columns(tmp_path):
         scale=np.ones(1),
         mass=np.ones(()),
         z=np.array([[True, False], [True, True]]),
+        intercept=np.arange(float(COLUMNS)),
+        weight_mean=np.full(2, np.nan),
+        row_freedom=np.asarray(np.nan),
     )
     kept = keeper(tmp_path / "draws", Plan(2, 1, 1), 1)
     kept.begin(0)
@@ -156,6 +159,9 @@ def test_rows_and_variances_of_columns(tmp_path):
     assert group["z"][0, 0].tolist() == [[True, False], [True, True]]
     assert group["noise"].metadata.dimension_names == ("chain", "draw", "column")
     assert group["scale"].shape == (1, 1)
+    np.testing.assert_array_equal(group["intercept"][0, 0], np.arange(COLUMNS))
+    assert "weight_mean" not in group
+    assert "row_freedom" not in group
 
 
 def test_no_draws_no_group(tmp_path):

@@ -45,7 +45,8 @@ def test_result(system, whole):
     assert found["posterior"].sizes == {"chain": 2, "draw": len(kept)}
     assert found["posterior"]["step"].values.tolist() == kept
     assert found["trace"].sizes["chain"] == 2
-    scalars = {"log_joint", "features", "mass", "noise", "scale", "entries", "singletons"}
+    noise = {"log_noise", "row_freedom"} if system == "fa-gibbs-infinite" else {"noise"}
+    scalars = {"log_joint", "features", "mass", *noise, "scale", "entries", "singletons"}
     assert scalars <= set(found["posterior"].data_vars)
     draws = found["draws"]
     assert draws["mean"].dims == ("chain", "draw", "place", "column")
@@ -69,6 +70,11 @@ def test_last_draw_is_that_of_the_first_chain(system, whole):
     features = int(np.isfinite(last["prevalence"]).sum())
     np.testing.assert_allclose(last["mean"][:features], found["params"]["mean"], rtol=1e-6)
     np.testing.assert_array_equal(last["z"][:, :features], found["rows"]["z"] > 0.5)
+    for name in {"intercept", "row_freedom"} & set(found["params"].data_vars):
+        np.testing.assert_array_equal(last[name], found["params"][name])
+    assert ("weight_mean" in last) == system.startswith("fa")
+    if "weight_mean" in last:
+        np.testing.assert_array_equal(last["weight_mean"][:features], found["params"]["weight_mean"])
 
 
 class Interrupt:

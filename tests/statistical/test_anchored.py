@@ -3,6 +3,8 @@
 A wrong one must be caught at the length at which the right one passes.
 """
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,8 @@ from ibpdist.inference.gibbs.anchors import Phase
 from ibpdist.model.model import Model
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.buffet import Buffet
+from ibpdist.model.weights._base import Slab
+from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
 from tests.support import enumeration_infinite as exact
 from tests.support.anchored_cases import after_flips, anchored, cut, step, transition, whole
@@ -48,6 +52,28 @@ SYSTEMS = {
     "fa masked column noise": Infinite("normal", "column", mask=scattered_mask(5)),
     "lg rows": Infinite(mask=scattered_mask(5), missing="rows"),
     "fa rows column noise": Infinite("normal", "column", mask=scattered_mask(5), missing="rows"),
+    "lg several intercept": Infinite(noise=0.5, scale=1.5, mass=3.0, intercept=True),
+    "fa intercept": Infinite("normal", "column", intercept=True),
+    "fa masked intercept": Infinite("normal", "column", mask=scattered_mask(5), intercept=True),
+    "fa means": Infinite("normal", mu="learn"),
+    "fa fixed means": Infinite("normal", 0.5, 1.5, 1.0, mu="learn"),
+    "fa masked means": Infinite("normal", "column", mask=scattered_mask(5), intercept=True, mu="learn"),
+    "fa one mean": Infinite("normal", mu=1.5),
+    "fa fixed uneven rows": Infinite("normal", 0.5, 1.5, 1.0, row_noise="learn"),
+    "fa all": Infinite("normal", "column", intercept=True, mu="learn", row_noise="learn"),
+    "fa all masked": Infinite(
+        "normal", "column", mask=scattered_mask(5), intercept=True, mu="learn", row_noise="learn"
+    ),
+    "fa all rows": Infinite(
+        "normal",
+        "column",
+        mask=scattered_mask(5),
+        missing="rows",
+        intercept=True,
+        mu="learn",
+        row_noise="learn",
+    ),
+    "lg rows intercept": Infinite(mask=scattered_mask(5), missing="rows", intercept=True),
 }
 
 
@@ -57,7 +83,7 @@ def run(joint, monkeypatch, chains=CHAINS, sweeps=SWEEPS, more=0, **settings):
     return scores(joint, moved, chains, sweeps, seed=5)
 
 
-@pytest.mark.parametrize("name", ["lg", "fa masked column noise", "lg rows"])
+@pytest.mark.parametrize("name", ["lg", "fa masked column noise", "lg rows", "fa all rows"])
 def test_sampler_in_short(name, monkeypatch):
     """A hundred chains: catches gross faults every day."""
     said, size = worst(run(SYSTEMS[name], monkeypatch, 100, 2))
@@ -67,7 +93,9 @@ def test_sampler_in_short(name, monkeypatch):
 class TestAtLength:
     pytestmark = slow
 
-    @pytest.mark.parametrize("name", ["lg", "lg several", "lg masked", "fa masked column noise"])
+    @pytest.mark.parametrize(
+        "name", ["lg", "lg several", "lg masked", "fa masked column noise", "fa all masked"]
+    )
     def test_sampler(self, name, monkeypatch):
         said, size = worst(run(SYSTEMS[name], monkeypatch))
         assert size < PASS, said
@@ -134,7 +162,7 @@ def even_chances(monkeypatch):
     right = births.propose_marks
 
     def wrong(marks, rest, noise, law, numbers):
-        even = births.BirthPrior(law.weights, 0.5, law.rate, law.noise, law.scale)
+        even = dataclasses.replace(law, offer=0.5)
         numbers = numbers.copy()
         numbers[:, 0] = np.where(numbers[:, 0] < law.offer, 0.1, 0.9)
         return right(marks, rest, noise, even, numbers)
@@ -170,6 +198,48 @@ def tries_before_flips(monkeypatch):
     monkeypatch.setattr(module.Anchored, "_flips", wrong)
 
 
+def births_without_intercept(monkeypatch):
+    """Rows are taken from zero where features are born."""
+    right = births.row_changes
+
+    def wrong(chunk, state, now, law, turns, draws):
+        return right(chunk, state, now, dataclasses.replace(law, base=0 * law.base), turns, draws)
+
+    monkeypatch.setattr(module, "row_changes", wrong)
+
+
+def tries_without_intercept(monkeypatch):
+    """The number of rows that have the column of a pair is not what the intercept is integrated with."""
+    right = xor.FeatureSums.with_column
+
+    def wrong(self, k, xors, pair):
+        made = right(self, k, xors, pair)
+        return replace(made, sums=dataclasses.replace(made.sums, first=self.sums.first))
+
+    monkeypatch.setattr(xor.FeatureSums, "with_column", wrong)
+
+
+def newborn_marks_of_mean_zero(monkeypatch):
+    """Newborns have weights of mean zero, though their means are drawn."""
+    monkeypatch.setattr(Normal, "newborn", lambda self, uniforms: Slab(0 * uniforms))
+
+
+def newborn_means_of_the_other_sign(monkeypatch):
+    """The means of newborns are drawn as if their marks had the other sign."""
+    right = Normal.drawn
+
+    def wrong(self, slab, sums, rng):
+        sign = 1 if np.any(sums.cost) else -1
+        return right(self, slab, dataclasses.replace(sums, first=sign * sums.first), rng)
+
+    monkeypatch.setattr(Normal, "drawn", wrong)
+
+
+def births_in_even_rows(monkeypatch):
+    """Features are born as if all rows were as noisy as the typical one."""
+    monkeypatch.setattr(births.BirthPrior, "of_row", lambda self, state, place: self)
+
+
 HALF = {"chains": CHAINS // 2}
 WRONG = [
     (designated, FIXED, {"more": 1} | HALF),
@@ -181,6 +251,11 @@ WRONG = [
     (free_anchors, FIXED, {}),
     (forgetful_tries, SEVERAL, HALF),
     (tries_before_flips, SEVERAL, HALF),
+    (newborn_marks_of_mean_zero, SYSTEMS["fa fixed means"], {}),
+    (newborn_means_of_the_other_sign, SYSTEMS["fa fixed means"], {}),
+    (births_in_even_rows, SYSTEMS["fa fixed uneven rows"], {}),
+    (births_without_intercept, SYSTEMS["fa intercept"], HALF),
+    (tries_without_intercept, SYSTEMS["lg several intercept"], HALF),
 ]
 
 

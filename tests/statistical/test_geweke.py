@@ -7,11 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from ibpdist.kernels import respond
-from ibpdist.model.observations import dictionary, variances
+from ibpdist.model.observations import dictionary, drawn, imputed, row_noise, variances
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.observations.row_noise import LEAST, MOST, Posterior
 from ibpdist.model.priors import _mass, beta_bernoulli
+from ibpdist.model.weights import normal
+from ibpdist.model.weights._base import FixedWeights
 from ibpdist.model.weights.normal import Normal
 from tests.support.geweke import Joint, scattered_mask, scores
 from tests.support.joint_infinite import same_priors
@@ -35,6 +40,30 @@ SYSTEMS = {
     "lg rows": Joint(mask=scattered_mask(6), floor=1.0, missing="rows"),
     "fa rows column noise": Joint("normal", "column", mask=scattered_mask(6), floor=1.0, missing="rows"),
     "fa scale of features": Joint("normal", scale="feature", floor=1.0),
+    "lg intercept": Joint(floor=1.0, intercept=True),
+    "fa intercept": Joint("normal", "column", floor=1.0, intercept=True),
+    "fa masked intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, intercept=True),
+    "fa rows intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", intercept=True),
+    "fa means": Joint("normal", floor=1.0, mu="learn"),
+    "fa masked means": Joint("normal", "column", mask=scattered_mask(6), floor=1.0, mu="learn"),
+    "fa rows means": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", mu="learn"),
+    "fa one mean": Joint("normal", floor=1.0, mu=1.5),
+    "fa uneven rows": Joint("normal", floor=1.0, row_noise="learn"),
+    "fa all": Joint("normal", "column", floor=1.0, intercept=True, mu="learn", row_noise="learn"),
+    "fa all masked": Joint(
+        "normal", "column", mask=scattered_mask(6), floor=1.0, intercept=True, mu="learn", row_noise="learn"
+    ),
+    "fa all rows": Joint(
+        "normal",
+        "column",
+        "feature",
+        mask=scattered_mask(6),
+        floor=1.0,
+        missing="rows",
+        intercept=True,
+        mu="learn",
+        row_noise="learn",
+    ),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
 }
 
@@ -51,7 +80,8 @@ def worst(found):
 
 
 @pytest.mark.parametrize(
-    "name", ["lg fixed", "fa fixed", "fa masked column noise", "lg rows", "fa rows column noise"]
+    "name",
+    ["lg fixed", "fa fixed", "fa masked column noise", "lg rows", "fa rows column noise", "fa all masked"],
 )
 def test_sampler_in_short(name, monkeypatch):
     """A few hundred chains: catches gross faults every day."""
@@ -147,7 +177,61 @@ def old_dictionary(monkeypatch):
     monkeypatch.setattr(dictionary, "draw", lambda params, rng: replace(right(params, rng), mean=params.mean))
 
 
+def every_cell_counts_for_the_noise(monkeypatch):
+    """The noise is drawn as if the intercept took no cell."""
+    monkeypatch.setattr(GaussianSums, "cells", GaussianSums.raw_cells)
+
+
+def wide_intercept(monkeypatch):
+    """The intercept is drawn with twice its variance."""
+    right = drawn.drawn_intercept
+    monkeypatch.setattr(
+        drawn, "drawn_intercept", lambda params, sums, rng: right(params, sums, Stretched(rng))
+    )
+
+
+def means_without_limits(monkeypatch):
+    """Means of weights are drawn as if their prior had no limits."""
+    monkeypatch.setattr(normal, "_inside", lambda mean, sd, uniforms: mean + sd * ndtri(uniforms))
+
+
+def old_means(monkeypatch):
+    """The weights of rows are drawn as if their means were zero."""
+    monkeypatch.setattr(Normal, "entry_prior", FixedWeights.entry_prior)
+
+
+def mean_precisions(monkeypatch):
+    """Rows keep the means of their precisions, and not draws."""
+    right = Posterior.of
+    monkeypatch.setattr(
+        Posterior,
+        "of",
+        lambda nu, cells, squares, chances=None: Posterior.known(right(nu, cells, squares).mean),
+    )
+
+
+def freedom_of_the_prior(monkeypatch):
+    """The law of the precisions is drawn without a look at them."""
+
+    def wrong(rows, freedom, sums, rng):
+        return float(np.exp(rng.uniform(np.log(LEAST), np.log(MOST))))
+
+    monkeypatch.setattr(row_noise, "drawn_freedom", wrong)
+
+
+def even_sums(monkeypatch):
+    """Rows with hidden cells count once in the sums, however precise they are."""
+    monkeypatch.setattr(imputed, "precision_of", lambda state: None)
+
+
 WRONG = [
+    (mean_precisions, "fa uneven rows", CHAINS // 2),
+    (freedom_of_the_prior, "fa uneven rows", CHAINS),
+    (even_sums, "fa all rows", CHAINS // 2),
+    (means_without_limits, "fa means", CHAINS),
+    (old_means, "fa means", CHAINS // 2),
+    (every_cell_counts_for_the_noise, "fa intercept", CHAINS // 2),
+    (wide_intercept, "lg intercept", CHAINS // 2),
     (odds_off, "lg fixed", CHAINS // 2),
     (old_dictionary, "fa fixed", CHAINS // 2),
     (count_off, "lg fixed", CHAINS // 2),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ibpdist.base.structs import combine, replace
+from ibpdist.base.structs import NOTHING, Nothing, combine, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.gibbs.anchored import Anchored
 from ibpdist.inference.gibbs.anchors import AnchoredState, Phase, joined
+from ibpdist.model.observations.row_noise import RowPrecision
 
 
 def cut(chunk, sizes):
@@ -19,13 +20,24 @@ def cut(chunk, sizes):
     ]
 
 
+def rows_of(state, rows):
+    """Row state of some rows."""
+    precision = NOTHING if isinstance(state.precision, Nothing) else RowPrecision(state.precision.mean[rows])
+    return replace(state, z=state.z[:, rows], w=state.w[:, rows], precision=precision)
+
+
+def precision_of(held):
+    """Precisions of the rows of several states."""
+    if isinstance(held[0].precision, Nothing):
+        return NOTHING
+    return RowPrecision(np.concatenate([state.precision.mean for state in held]))
+
+
 def split(state, chunks):
     """Row state of each chunk."""
     return [
         AnchoredState(
-            replace(
-                state, z=state.z[:, c.start : c.start + c.rows], w=state.w[:, c.start : c.start + c.rows]
-            ),
+            rows_of(state, slice(c.start, c.start + c.rows)),
             np.asarray(c.start),
         )
         for c in chunks
@@ -52,6 +64,7 @@ def whole(states):
     held = [state.now for state in states]
     return replace(
         held[0],
+        precision=precision_of(held),
         z=np.concatenate([state.z for state in held], axis=1),
         w=np.concatenate([state.w for state in held], axis=1),
     )

@@ -3,7 +3,8 @@
 Every chain starts from an exact draw of everything (hyperparameters, prevalences, z, w,
 dictionary, x). It alternates one step of the sampler with x drawn anew given the rest. Both
 leave the joint law as it is, so any statistic has the same law at the end as at the start, and
-the mean of the differences over independent chains is zero within its standard error.
+the mean of the differences over independent chains is zero within its standard error. The end is before the
+last draw of x, so that what a step draws last is seen with the x that it was drawn for.
 
 The priors are those of the package: mass ~ Gamma(1, rate 1), and a learned variance v has
 the density of log v proportional to exp(-(log v + v0 / v)): v0 / v ~ Exponential(1).
@@ -17,20 +18,24 @@ import numpy as np
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
-from ibpdist.base.structs import replace
+from ibpdist.base.structs import NOTHING, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
-from ibpdist.model.observations.gaussian_params import GaussianParams
+from ibpdist.model.observations.gaussian_params import GaussianParams, intercept_mean
+from ibpdist.model.observations.row_noise import LEAST, RowNoise, RowPrecision
+from ibpdist.model.observations.row_noise import MOST as MOST_FREEDOM
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
-from ibpdist.model.weights.normal import Normal
+from ibpdist.model.weights._base import Slab
+from ibpdist.model.weights.normal import MOST, Normal
 from ibpdist.model.weights.unit import Unit
 
 RATE, PSEUDO_NOISE = 1.0, 1e-3
-WEIGHTS = {"unit": Unit(), "normal": Normal()}
+START = 3.0
+"""Where the intercept of the first column begins."""
 
 
 def scattered_mask(rows):
@@ -56,12 +61,15 @@ class Joint:
     missing: str = "groups"
     unit: float = 1.0
     floor: float = PSEUDO_NOISE
+    intercept: bool = False
+    mu: str | float = 0.0
+    row_noise: str = "none"
 
     def algorithm(self):
         model = Model(
             BetaBernoulli(self.mass),
-            WEIGHTS[self.weights],
-            Gaussian(self.noise, self.scale, missing=self.missing),
+            weights_of(self),
+            gaussian_of(self),
             DRAW,
         )
         return Coordinate(model, self.features, self.inner)
@@ -97,7 +105,8 @@ def prior_draw(joint, alg, rng):
     mass = rng.exponential(1 / RATE) if joint.mass == "learn" else joint.mass
     log_on = np.log(rng.random(k)) * k / mass
     z = (np.log(rng.random((k, n))) < log_on[:, None]).astype(float)
-    w = rng.normal(size=(k, n)) if joint.weights == "normal" else np.zeros((0, n))
+    slab = slab_draw(joint, k, rng)
+    w = weights_draw(joint, slab, z, rng)
     scale = variance(joint.scale, joint.unit, k, rng)
     prior = BetaBernoulliParams(
         tau=np.ones((k, 2)),
@@ -116,10 +125,68 @@ def prior_draw(joint, alg, rng):
         unit=np.asarray(joint.unit),
         spread=np.full(joint.columns, joint.unit),
     )
+    observed = at_start(observed)
+    observed, precision = row_noise_draw(joint, observed, rng)
     counts = {"on": z.sum(axis=1), "rows": np.asarray(float(n))}
-    params = ModelParams(prior, observed, ids=np.arange(k), **without_parents(k), **counts)
-    state = RowState(ids=params.ids, z=z, w=w)
+    params = ModelParams(prior, observed, ids=np.arange(k), **without_parents(k), **counts, weights=slab)
+    state = RowState(ids=params.ids, z=z, w=w, precision=precision)
     return with_data(joint, Draw(params, state, np.zeros((n, joint.columns))), rng)
+
+
+def gaussian_of(joint):
+    more = {"missing": joint.missing, "intercept": joint.intercept, "row_noise": joint.row_noise}
+    return Gaussian(joint.noise, joint.scale, **more)
+
+
+def row_noise_draw(joint, observed, rng):
+    """The observation with a law of row noise from its prior, and the precisions of rows."""
+    if joint.row_noise == "none":
+        return observed, NOTHING
+    nu = np.exp(rng.uniform(np.log(LEAST), np.log(MOST_FREEDOM)))
+    tau = rng.gamma(nu / 2, 2 / nu, joint.rows)
+    return replace(
+        observed, row_noise=RowNoise(np.asarray(nu), np.zeros(()), np.zeros(observed.noise.size))
+    ), RowPrecision(tau)
+
+
+def times(draw):
+    """(row) precisions."""
+    held = draw.state.precision
+    return np.ones(draw.state.z.shape[1]) if isinstance(held, Nothing) else held.mean
+
+
+def weights_of(joint):
+    return Normal(joint.mu) if joint.weights == "normal" else Unit()
+
+
+def slab_draw(joint, features, rng):
+    """Means of the weights, from their prior."""
+    if joint.mu == "learn":
+        return Slab(rng.uniform(-MOST, MOST, features))
+    return weights_of(joint).slab(features)
+
+
+def weights_draw(joint, slab, z, rng):
+    """w (feature, row) from the prior."""
+    if joint.weights != "normal":
+        return np.zeros((0, z.shape[1]))
+    w = rng.normal(size=z.shape)
+    return w if isinstance(slab, Nothing) else w + slab.mean[:, None]
+
+
+def at_start(observed):
+    """With the intercept, if there is one, at a place. Its prior is flat, so a chain may begin anywhere, and
+    what does not change when data and intercept move together has a law that the sampler must keep."""
+    if isinstance(observed.intercept, Nothing):
+        return observed
+    columns = observed.noise.size
+    place = {"origin": START + np.arange(columns), "error": np.zeros(columns)}
+    return replace(observed, intercept=replace(observed.intercept, **place))
+
+
+def above(draw):
+    """x (row, column) less the intercept."""
+    return draw.x - intercept_mean(draw.params.observation)
 
 
 def loadings(draw):
@@ -131,11 +198,13 @@ def with_data(joint, draw, rng):
     """x given the rest, and the facts of x that the parameters carry."""
     observed = draw.params.observation
     fit = loadings(draw) @ observed.mean
-    x = fit + np.sqrt(observed.noise) * rng.normal(size=fit.shape)
+    error = np.sqrt(observed.noise / times(draw)[:, None]) * rng.normal(size=fit.shape)
+    x = intercept_mean(observed) + fit + error
     x = np.where(joint.observed, x, 0.0)
-    return Draw(
-        replace(draw.params, observation=replace(observed, squares=(x**2).sum(axis=0))), draw.state, x
-    )
+    observed = replace(observed, squares=(x**2).sum(axis=0))
+    if not isinstance(observed.intercept, Nothing):
+        observed = replace(observed, intercept=replace(observed.intercept, total=x.sum(axis=0)))
+    return Draw(replace(draw.params, observation=observed), draw.state, x)
 
 
 def transition(joint, alg, draw, draws):
@@ -148,9 +217,10 @@ def transition(joint, alg, draw, draws):
 def log_joint(joint, draw):
     """log p(x, A, z, prevalences) given variances and mass, up to a constant; without w."""
     prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
-    error = np.where(joint.observed, draw.x - loadings(draw) @ observed.mean, 0.0)
+    error = np.where(joint.observed, above(draw) - loadings(draw) @ observed.mean, 0.0)
     cells = joint.observed.sum(axis=0)
-    total = -0.5 * (cells * np.log(observed.noise) + (error**2).sum(axis=0) / observed.noise).sum()
+    squares = (times(draw)[:, None] * error**2).sum(axis=0)
+    total = -0.5 * (cells * np.log(observed.noise) + squares / observed.noise).sum()
     total -= 0.5 * (np.log(observed.scale)[:, None] + observed.mean**2 / observed.scale[:, None]).sum()
     on = z.sum(axis=1)
     total += (on * prior.log_on + np.where(on < joint.rows, (joint.rows - on) * prior.log_off, 0.0)).sum()
@@ -161,7 +231,7 @@ def log_joint(joint, draw):
 def statistics(joint, draw):
     """Statistics by name; all with finite variance under the heavy-tailed variances."""
     prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
-    fit = loadings(draw) @ observed.mean
+    fit, x = loadings(draw) @ observed.mean, above(draw)
     made = {
         "sum z": z.sum(),
         "active": (z.sum(axis=1) > 0).sum(),
@@ -173,8 +243,8 @@ def statistics(joint, draw):
         "cell sq": np.arcsinh(fit[0, 0] ** 2),
         "size": np.log(np.abs(observed.mean[0, 0])),
         "fit": np.arcsinh((fit**2).sum()),
-        "misfit": np.log(((draw.x - fit)[joint.observed] ** 2).sum()),
-        "data": np.log((draw.x[joint.observed] ** 2).sum()),
+        "misfit": np.log(((x - fit)[joint.observed] ** 2).sum()),
+        "data": np.log((x[joint.observed] ** 2).sum()),
         "prevalence": np.exp(prior.log_on[-1]),
     }
     if joint.mass == "learn":
@@ -190,7 +260,59 @@ def statistics(joint, draw):
     if joint.weights == "normal":
         made["w sq"] = (z * draw.state.w**2).sum()
         made["w"] = (z[0] * draw.state.w[0]).sum()
-    return made
+    return made | of_intercept(joint, draw) | of_slab(draw) | of_row_noise(joint, draw)
+
+
+def of_row_noise(joint, draw):
+    """Statistics of the precisions of rows and their law."""
+    observed, tau = draw.params.observation, times(draw)
+    if isinstance(observed.row_noise, Nothing):
+        return {}
+    error = np.where(joint.observed, above(draw) - loadings(draw) @ observed.mean, 0.0)
+    squares, log_nu = (error**2 / observed.noise).sum(axis=1) * tau, np.log(observed.row_noise.freedom)
+    return {
+        "log nu": log_nu,
+        "log nu sq": log_nu**2,
+        "log tau": np.log(tau).mean(),
+        "log tau sq": (np.log(tau) ** 2).mean(),
+        "nu and tau": log_nu * (np.log(tau) - tau).mean(),
+        "tau and misfit": np.log1p(squares).sum(),
+        "tau and z": np.log(tau) @ draw.state.z.sum(axis=0),
+    }
+
+
+def of_slab(draw):
+    """Statistics of the means of weights, in any order of features; those of one row apart."""
+    slab, z = draw.params.weights, draw.state.z
+    if isinstance(slab, Nothing):
+        return {}
+    on, total = z.sum(axis=1), (z * draw.state.w).sum(axis=1)
+    one, several = on == 1, on > 1
+    away = total - on * slab.mean
+    return {
+        "mu": slab.mean.sum(),
+        "mu sq": (slab.mean**2).sum(),
+        "mu of one row": (slab.mean[one] ** 2).sum(),
+        "mu of several": (slab.mean[several] ** 2).sum(),
+        "w and mu of one row": (total * slab.mean)[one].sum(),
+        "w and mu of several": (total * slab.mean)[several].sum(),
+        "w from mu": (away[on > 0] ** 2 / on[on > 0]).sum(),
+        "w from mu of one row": away[one].sum(),
+    }
+
+
+def of_intercept(joint, draw):
+    """Statistics of the intercept, which is far from the data by no more than their errors."""
+    if not joint.intercept:
+        return {}
+    observed, x = draw.params.observation, np.where(joint.observed, above(draw), 0.0)
+    fit = np.where(joint.observed, loadings(draw) @ observed.mean, 0.0)
+    return {
+        "total": np.arcsinh(x[:, 0].sum()),
+        "totals sq": np.log((x.sum(axis=0) ** 2).sum()),
+        "left": np.arcsinh((x - fit)[:, -1].sum()),
+        "left sq": np.log(((x - fit).sum(axis=0) ** 2 / observed.noise).sum()),
+    }
 
 
 def scores(joint, chains, steps, seed=0):
@@ -202,8 +324,9 @@ def scores(joint, chains, steps, seed=0):
         draw = prior_draw(joint, alg, rng)
         first = statistics(joint, draw)
         for step in range(1, steps + 1):
-            draw = with_data(joint, transition(joint, alg, draw, draws.at(step)), rng)
-        last = statistics(joint, draw)
+            after = transition(joint, alg, draw, draws.at(step))
+            draw = with_data(joint, after, rng)
+        last = statistics(joint, after)
         changes.append([last[name] - first[name] for name in first])
     table = np.array(changes, dtype=float)
     error = table.std(axis=0, ddof=1) / np.sqrt(chains)

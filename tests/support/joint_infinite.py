@@ -26,11 +26,10 @@ from ibpdist.inference.ascent.params import ModelParams, without_parents
 from ibpdist.model.model import Model
 from ibpdist.model.observations import noise_and_scale
 from ibpdist.model.observations._base import RowState
-from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.beta_bernoulli import draw_beta
 from ibpdist.model.priors.buffet import Buffet, BuffetParams
 from tests.support import geweke
-from tests.support.geweke import RATE, WEIGHTS, Draw, loadings, variance, with_data
+from tests.support.geweke import RATE, Draw, above, loadings, of_intercept, variance, weights_of, with_data
 
 Transition = Callable[[Chunk, ModelParams, RowState, Draws], tuple[ModelParams, RowState]]
 
@@ -49,14 +48,16 @@ class Infinite:
     missing: str = "groups"
     unit: float = 1.0
     floor: float = 1.0
+    intercept: bool = False
+    mu: str | float = 0.0
+    row_noise: str = "none"
 
     @property
     def observed(self):
         return np.ones((self.rows, self.columns), bool) if self.mask is None else self.mask
 
     def model(self):
-        seen = Gaussian(self.noise, self.scale, missing=self.missing)
-        return Model(Buffet(self.mass), WEIGHTS[self.weights], seen, DRAW)
+        return Model(Buffet(self.mass), weights_of(self), geweke.gaussian_of(self), DRAW)
 
     def chunk(self, x):
         return Chunk(0, 0, x, self.mask)
@@ -66,7 +67,8 @@ class Infinite:
         mass = rng.exponential(1 / RATE) if self.mass == "learn" else self.mass
         z = rng.permutation(buffet(self.rows, mass, rng))
         features = len(z)
-        w = rng.normal(size=z.shape) if self.weights == "normal" else np.zeros((0, self.rows))
+        slab = geweke.slab_draw(self, features, rng)
+        w = geweke.weights_draw(self, slab, z, rng)
         scale = variance(self.scale, self.unit, features, rng)
         blank = self.model().observation.summarise(self.chunk(np.zeros(self.observed.shape)))
         observed = replace(
@@ -77,19 +79,27 @@ class Infinite:
             unit=np.asarray(self.unit),
             spread=np.full(self.columns, self.unit),
         )
+        observed, precision = geweke.row_noise_draw(self, geweke.at_start(observed), rng)
         counts = {"on": z.sum(axis=1), "rows": np.asarray(float(self.rows))}
         ids = np.arange(features)
         params = ModelParams(
-            prevalences(z, mass, rng), observed, ids=ids, **without_parents(features), **counts
+            prevalences(z, mass, rng), observed, ids=ids, **without_parents(features), **counts, weights=slab
         )
         nothing = np.zeros(self.observed.shape)
-        return with_data(self, Draw(params, RowState(ids=ids, z=z, w=w), nothing), rng)
+        return with_data(self, Draw(params, RowState(ids=ids, z=z, w=w, precision=precision), nothing), rng)
 
     def renew(self, draw, rng):
         return with_data(self, draw, rng)
 
     def statistics(self, draw):
-        return {**of_who_has_what(draw), **of_values(self, draw), **self._of_hyperparameters(draw)}
+        return {
+            **of_who_has_what(draw),
+            **of_values(self, draw),
+            **self._of_hyperparameters(draw),
+            **of_intercept(self, draw),
+            **geweke.of_slab(draw),
+            **geweke.of_row_noise(self, draw),
+        }
 
     def _of_hyperparameters(self, draw):
         """Those that are learned, alone and with the number of features."""
@@ -182,17 +192,18 @@ def of_who_has_what(draw):
 def of_values(joint, draw):
     """Statistics of what features look like, and of the data."""
     observed, z = draw.params.observation, draw.state.z
-    fit = loadings(draw) @ observed.mean
+    fit, x = loadings(draw) @ observed.mean, above(draw)
+    misfit = np.log(((x - fit)[joint.observed] ** 2).sum())
     made = {
         "log joint": log_joint(joint, draw),
         "cell": np.arcsinh(fit[0, 0]),
         "cell sq": np.arcsinh(fit[0, 0] ** 2),
-        "fit and x": np.arcsinh((fit * draw.x).sum()),
+        "fit and x": np.arcsinh((fit * x)[joint.observed].sum()),
         "fit": np.arcsinh((fit**2).sum()),
         "A": np.arcsinh((observed.mean**2).sum()),
-        "misfit": np.log(((draw.x - fit)[joint.observed] ** 2).sum()),
-        "data": np.log((draw.x[joint.observed] ** 2).sum()),
-        "K and misfit": len(z) * np.log(((draw.x - fit)[joint.observed] ** 2).sum()),
+        "misfit": misfit,
+        "data": np.log((x[joint.observed] ** 2).sum()),
+        "K and misfit": len(z) * misfit,
     }
     if joint.weights == "normal":
         made["w sq"] = np.log1p((z * draw.state.w**2).sum())
@@ -202,9 +213,10 @@ def of_values(joint, draw):
 def log_joint(joint, draw):
     """log p(x, A, z | variances, mass) up to a constant, who has what as a point process of columns."""
     prior, observed, z = draw.params.prior, draw.params.observation, draw.state.z
-    error = np.where(joint.observed, draw.x - loadings(draw) @ observed.mean, 0.0)
+    error = np.where(joint.observed, above(draw) - loadings(draw) @ observed.mean, 0.0)
     cells, on, rows = joint.observed.sum(axis=0), z.sum(axis=1), z.shape[1]
-    total = -0.5 * (cells * np.log(observed.noise) + (error**2).sum(axis=0) / observed.noise).sum()
+    squares = (geweke.times(draw)[:, None] * error**2).sum(axis=0)
+    total = -0.5 * (cells * np.log(observed.noise) + squares / observed.noise).sum()
     total -= 0.5 * (np.log(observed.scale)[:, None] + observed.mean**2 / observed.scale[:, None]).sum()
     total += betaln(on, rows - on + 1).sum() + len(on) * np.log(float(prior.mass))
     return float(total - float(prior.mass) * (1 / np.arange(1, rows + 1)).sum())
@@ -221,7 +233,8 @@ def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: in
     """z score of the mean difference between end and start over independent chains, by statistic.
 
     Every chain starts from an exact draw of everything and alternates a transition with x drawn
-    anew; both leave the joint law as it is, so the mean difference is zero within its error.
+    anew; both leave the joint law as it is, so the mean difference is zero within its error. The end is
+    before the last draw of x.
     """
     changes = []
     for chain in range(chains):
@@ -230,8 +243,9 @@ def scores(joint: Any, transition: Transition, chains: int, steps: int, seed: in
         first = joint.statistics(draw)
         for step in range(1, steps + 1):
             params, state = transition(joint.chunk(draw.x), draw.params, draw.state, draws.at(step))
-            draw = joint.renew(Draw(params, state, draw.x), rng)
-        last = joint.statistics(draw)
+            after = Draw(params, state, draw.x)
+            draw = joint.renew(after, rng)
+        last = joint.statistics(after)
         changes.append([last[name] - first[name] for name in first])
     table = np.array(changes, dtype=float)
     error = table.std(axis=0, ddof=1) / np.sqrt(chains)

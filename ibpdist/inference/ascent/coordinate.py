@@ -90,6 +90,7 @@ class Coordinate(Generic[Params, Sums]):
         on = np.pad(params.on, (0, more))
         blank = prior.resized(params.prior, len(on))
         counts = PriorSums(on=on, rows=params.rows)
+        places = np.append(np.arange(len(ids)), np.full(more, -1))
         return replace(
             params,
             prior=prior.update(blank, counts, Rule.MEAN, np.random.default_rng(0)),
@@ -97,7 +98,7 @@ class Coordinate(Generic[Params, Sums]):
             ids=np.append(ids, ids.max(initial=-1) + 1 + np.arange(more)),
             **without_parents(len(on)),
             on=on,
-            weights=slab_at(params.weights, np.append(np.arange(len(ids)), np.full(more, -1))),
+            weights=self.model.weights.slab(len(on), slab_at(params.weights, places)),
         )
 
     def start(self, chunk: Chunk, params: ModelParams[Params], draws: Draws) -> RowState:
@@ -156,8 +157,9 @@ class Coordinate(Generic[Params, Sums]):
     def update(
         self, params: ModelParams[Params], sums: ModelSums[Sums], draws: Draws
     ) -> tuple[ModelParams[Params], Info]:
-        """Lengths of features, prior, dictionary and variances, each set where the objective is highest."""
-        params, sums = self.balanced(params, sums)
+        """Prior of the weights, lengths of features, prior, dictionary and variances, each set where the
+        objective is highest, or drawn."""
+        params, sums = self.balanced(self._with_drawn_slab(params, sums, draws), sums)
         model, counts = self.model, PriorSums(on=sums.entries.on, rows=sums.observation.rows)
         prior = model.prior.update(params.prior, counts, model.rules.prior, draws.generator("prior"))
         observed = model.observation.update(
@@ -170,6 +172,16 @@ class Coordinate(Generic[Params, Sums]):
         if self.anneal != 1:
             info = dataclasses.replace(info, heat=heat, settled=float(heat == 1))
         return made, info
+
+    def _with_drawn_slab(
+        self, params: ModelParams[Params], sums: ModelSums[Sums], draws: Draws
+    ) -> ModelParams[Params]:
+        if not self.model.draws:
+            return params
+        rng = draws.generator("slab")
+        return replace(
+            params, weights=self.model.weights.drawn(params.weights, weight_sums(sums.entries), rng)
+        )
 
     def heat(self, step: int) -> float:
         """Factor of the variances in a step."""

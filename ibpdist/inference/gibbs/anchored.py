@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ibpdist.base import words
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import NOTHING, Named, replace
+from ibpdist.base.structs import Named, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Info, Known
 from ibpdist.inference.ascent.coordinate import BEYOND_THE_REPORT, Coordinate
@@ -42,8 +42,10 @@ from ibpdist.inference.gibbs.anchors import (
     BirthSums,
     FlipSums,
     Phase,
+    among,
     joined,
     no_anchors,
+    order,
 )
 from ibpdist.inference.gibbs.births import (
     BirthPrior,
@@ -52,6 +54,7 @@ from ibpdist.inference.gibbs.births import (
     row_changes,
     without_dead_features,
 )
+from ibpdist.inference.gibbs.levels import Level, level
 from ibpdist.inference.gibbs.xor import FeatureSums, pairs_of, try_xor, xor_sums
 from ibpdist.inference.moves.renew import GaussianFit
 from ibpdist.inference.starts.begin import Begin, Random
@@ -59,10 +62,10 @@ from ibpdist.kernels.anchors import frozen, holders
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations._base import RowState, Survey
 from ibpdist.model.observations.gaussian import Gaussian
-from ibpdist.model.observations.gaussian_params import LOG_2PI
+from ibpdist.model.observations.gaussian_params import intercept_mean
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.priors.buffet import Buffet
-from ibpdist.model.weights._base import EntryPrior, WeightSums
+from ibpdist.model.weights._base import Slab, WeightSums, slab_at, slab_joined
 
 Float = NDArray[np.float64]
 
@@ -136,9 +139,9 @@ class Anchored:
             prior = replace(prior, mass=params.prior.mass)
         seen = self.observation.adopt(params.observation, survey)
         scale = survey.rows / max(float(params.rows), 1.0)
-        return self.initial(
-            replace(params, prior=prior, observation=seen, on=params.on * scale, rows=survey.rows)
-        )
+        slab = self.model.weights.slab(len(params.ids), params.weights)
+        counts = {"on": params.on * scale, "rows": survey.rows}
+        return self.initial(replace(params, prior=prior, observation=seen, weights=slab, **counts))
 
     def initial(self, now: GaussianModelParams) -> AnchoredParams:
         """Parameters before the first step; who has what is not known yet."""
@@ -153,6 +156,8 @@ class Anchored:
             scale=np.asarray(scale),
             likelihood=np.zeros(()),
             cost=np.zeros(()),
+            row_noise=np.zeros(()),
+            weight=np.zeros(features),
             **no_anchors(features),
         )
 
@@ -163,7 +168,8 @@ class Anchored:
         z = draws.uniform("start", chunk.start, chunk.rows, size[0]) < chance[:, None]
         w = np.zeros((0, chunk.rows))
         if self.model.weights.has_weights:
-            w = self.model.weights.sample(*size, draws.normal("start w", chunk.start, chunk.rows, size[0]))
+            normals = draws.normal("start w", chunk.start, chunk.rows, size[0])
+            w = self.model.weights.sample(*size, normals, now.weights)
         state = RowState(ids=now.ids, z=z.astype(chunk.x.dtype), w=w.astype(chunk.x.dtype))
         return AnchoredState(state, np.asarray(chunk.start))
 
@@ -186,7 +192,7 @@ class Anchored:
         model, now = self.model, params.now
         odds = np.empty(state.z.shape, chunk.x.dtype)
         frozen(model.prior.log_odds(now.prior), params.first, order(chunk, draws), odds)
-        prior = EntryPrior.untilted(odds)
+        prior = model.weights.entry_prior(odds, now.weights)
         state, entries, seen = model.observation.sweep(
             chunk, now.observation, prior, model.weights, model.rules, state, draws, self.inner
         )
@@ -200,12 +206,12 @@ class Anchored:
         """Births and deaths, or a first count; then who comes first in the order of the next step."""
         changed: list[RowChange] = []
         if params.phase == Phase.COUNT:
-            level = self._level(chunk, state, params.now)
+            gained = level(self.model.weights, chunk, state, params.now)
         else:
             changed = list(
                 row_changes(chunk, state, params.now, self._birth_prior(params), self.turns, draws)
             )
-            level = sum(c.likelihood for c in changed), sum(c.cost for c in changed)
+            gained = Level(sum((c.likelihood for c in changed), 0.0), sum((c.cost for c in changed), 0.0))
         state, places = without_dead_features(state, changed), order(chunk, draws.at(draws.step + 1))
         on, first = holders(state.z, places)
         sizes = [c.born.marks.size for c in changed]
@@ -214,9 +220,11 @@ class Anchored:
         return state, BirthSums(
             on=on,
             first=first,
+            weight=self.model.weights.combine(state.z, state.w).sum(axis=1, dtype=np.float64),
             rows=np.asarray(float(chunk.rows)),
-            likelihood=np.asarray(float(level[0])),
-            cost=np.asarray(float(level[1])),
+            likelihood=np.asarray(gained.likelihood),
+            cost=np.asarray(gained.cost),
+            row_noise=np.asarray(gained.row_noise),
             owner=chunk.start + at.astype(np.float64),
             mark=np.concatenate([empty[:, 0], *(c.born.marks for c in changed)]),
             place=places[at],
@@ -231,18 +239,8 @@ class Anchored:
             rate=float(now.prior.mass) / float(now.rows),
             noise=now.observation.noise,
             scale=float(params.scale),
+            base=intercept_mean(now.observation),
         )
-
-    def _level(self, chunk: Chunk, state: RowState, now: GaussianModelParams) -> tuple[float, float]:
-        """Log likelihood of the rows, and what their weights cost."""
-        noise = now.observation.noise
-        y = self.model.weights.combine(state.z, state.w)
-        left = chunk.x - y.T @ now.observation.mean.astype(chunk.x.dtype)
-        seen = np.ones(left.shape, np.bool_) if chunk.observed is None else chunk.observed
-        squares = np.where(seen, left, 0).astype(np.float64) ** 2 / noise
-        likelihood = -0.5 * (squares.sum() + (seen * (LOG_2PI + np.log(noise))).sum())
-        cost = (state.z * self.model.weights.neg_log_prior(state.w)).sum() if state.w.size else 0.0
-        return float(likelihood), float(cost)
 
     def update(
         self, params: AnchoredParams, sums: BirthSums | FlipSums, draws: Draws
@@ -273,6 +271,7 @@ class Anchored:
             **without_parents(features),
             on=counts.on,
             rows=counts.rows,
+            weights=self._slab(now, keep, sums.mark, mixed, draws),
         )
         return replace(
             params,
@@ -281,11 +280,27 @@ class Anchored:
             fresh=params.fresh + born,
             likelihood=params.likelihood + sums.likelihood,
             cost=params.cost + sums.cost,
+            row_noise=params.row_noise + sums.row_noise,
             first=np.append(sums.first[keep], sums.place)[mixed],
             owner=np.append(np.full(len(keep), NO_ROW), sums.owner.astype(np.int64))[mixed],
             mark=np.append(np.zeros(len(keep)), sums.mark)[mixed],
+            weight=np.append(sums.weight[keep], sums.mark)[mixed],
             pairs=pairs_of(features, self.tried, draws.generator("pairs")),
         )
+
+    def _slab(
+        self,
+        now: GaussianModelParams,
+        keep: NDArray[np.intp],
+        marks: Float,
+        mixed: NDArray[np.intp],
+        draws: Draws,
+    ) -> Slab | Nothing:
+        """Means of the weights of features that are kept, and of newborns, drawn given their marks."""
+        weights, one = self.model.weights, np.ones(len(marks))
+        sums = WeightSums(on=one, first=marks, second=marks**2, cost=0 * one)
+        born = weights.drawn(weights.slab(len(marks)), sums, draws.generator("born slab"))
+        return slab_joined(slab_at(now.weights, keep), born, mixed)
 
     def _swept(self, params: AnchoredParams, sums: FlipSums, draws: Draws) -> AnchoredParams:
         """Pairs of features are tried; then prevalences, dictionary, variances and mass given z."""
@@ -298,6 +313,8 @@ class Anchored:
             fresh=params.fresh + len(params.pairs),
             likelihood=np.asarray(info.terms["likelihood"]),
             cost=model.entries.cost.sum(),
+            row_noise=np.asarray(info.terms.get("row noise", 0.0)),
+            weight=model.entries.first,
             **no_anchors(len(now.ids)),
         )
 
@@ -334,11 +351,14 @@ class Anchored:
     def score(self, params: AnchoredParams) -> Info:
         """The log joint density of everything but pi, by terms, and facts that do not depend on the order
         of features. Without a feature there is no scale either."""
-        now, model, none = params.now, self.model, np.zeros(1)
+        now, model = params.now, self.model
+        weights = WeightSums(now.on, params.weight, np.zeros(1), params.cost[None])
         terms = {
             **model.prior.score(now.prior, PriorSums(on=now.on, rows=now.rows)),
-            **model.weights.score(WeightSums(none, none, none, params.cost[None]), NOTHING),
+            **model.weights.score(weights, now.weights),
+            **model.weights.slab_score(now.weights),
             "likelihood": float(params.likelihood),
+            **self._of_row_noise(params),
             **self.observation.priors(now.observation),
         }
         objective = sum(terms.values())
@@ -350,6 +370,10 @@ class Anchored:
             "entries": float(now.on.sum()),
         }
         return Info({**facts, **terms}, self.observation.magnitude(now.observation))
+
+    def _of_row_noise(self, params: AnchoredParams) -> dict[str, float]:
+        even = isinstance(params.now.observation.row_noise, Nothing)
+        return {} if even else {"row noise": float(params.row_noise)}
 
     def rescale_old_sums(self, params: AnchoredParams, sums: BirthSums | FlipSums) -> BirthSums | FlipSums:
         return sums
@@ -372,19 +396,3 @@ class Anchored:
     def describe_rows(self, local: AnchoredState, params: AnchoredParams) -> Named:
         state = joined(local.now, params, int(local.start), self.model.weights.has_weights)
         return self.fit.describe_rows(state, params.now)
-
-
-def order(chunk: Chunk, draws: Draws) -> Float:
-    """The place of each row in the order of a step of flips."""
-    found: Float = draws.uniform("order", chunk.start, chunk.rows, 1)[0]
-    return found
-
-
-def among(old: int, born: int, draws: Draws) -> NDArray[np.intp]:
-    """Which of the old features and then the newborns comes at each place: newborns at any places, the
-    old ones between them as they were. Features flip in this order, which must not tell their age."""
-    places = draws.generator("places").permutation(old + born)
-    found = np.empty(old + born, np.intp)
-    found[np.sort(places[born:])] = np.arange(old)
-    found[places[:born]] = old + np.arange(born)
-    return found

@@ -15,6 +15,7 @@ something to do. When anything was accepted the whole block is drawn anew.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import replace
+from ibpdist.base.structs import Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
@@ -35,13 +36,21 @@ MOST_OFFERED = 0.5
 
 @dataclass(frozen=True)
 class BirthPrior:
-    """`offer` is the chance that a turn is a birth, `rate` mass / N, `noise` (column)."""
+    """`offer` is the chance that a turn is a birth, `rate` mass / N, `noise` (column). `base` (column) is
+    the intercept, zero without one."""
 
     weights: Weights
     offer: float
     rate: float
     noise: Float
     scale: float
+    base: Float
+
+    def of_row(self, state: RowState, place: int) -> BirthPrior:
+        """With the noise of a row."""
+        if isinstance(state.precision, Nothing):
+            return self
+        return dataclasses.replace(self, noise=self.noise / float(state.precision.mean[place]))
 
 
 @dataclass(frozen=True)
@@ -104,12 +113,14 @@ def _row(
     draws: Draws,
 ) -> RowChange | None:
     """The row at a place of the chunk, if its singletons `own` change."""
-    mean = now.observation.mean
+    mean, prior = now.observation.mean, prior.of_row(state, place)
     y = prior.weights.combine(state.z[:, place], state.w[:, place]).astype(np.float64)
     old = Block(y[own], mean[own])
     y[own] = 0.0
-    rest = chunk.x[place] - y @ mean
+    rest = chunk.x[place] - prior.base - y @ mean
     seen = np.ones(rest.size, np.bool_) if chunk.observed is None else chunk.observed[place]
+    means = draws.uniform("birth means", chunk.start + place, 1, len(numbers))
+    numbers = np.column_stack([numbers, means])
     marks = propose_marks(old.marks, rest[seen], prior.noise[seen], prior, numbers)
     if marks is old.marks:
         return None
@@ -121,13 +132,15 @@ def _row(
 
 
 def propose_marks(marks: Float, rest: Float, noise: Float, prior: BirthPrior, numbers: Float) -> Float:
-    """Marks after turns with these uniforms (turn, 3); the same object when none was accepted."""
+    """Marks after turns with these uniforms (turn, 4); the same object when none was accepted. A newborn's
+    mark is drawn with the mean of its weights, which is then forgotten (samplers.md 5)."""
     odds = np.log(prior.rate) + np.log1p(-prior.offer) - np.log(prior.offer)
     level = log_evidence(marks, rest, noise, prior.scale)
-    for kind, pick, chance in numbers:
+    for kind, pick, chance, mean in numbers:
         size = marks.size
         if kind < prior.offer:
-            trial = np.append(marks, prior.weights.sample(1, 1, ndtri(np.array([[pick]])))[0])
+            slab = prior.weights.newborn(np.array([mean]))
+            trial = np.append(marks, prior.weights.sample(1, 1, ndtri(np.array([[pick]])), slab)[0])
             ratio = odds - np.log(size + 1)
         elif size:
             trial = np.delete(marks, int(pick * size))

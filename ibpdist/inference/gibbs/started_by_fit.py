@@ -20,6 +20,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.inference._base import AnyParallel, Info, Known, RowInference
 from ibpdist.inference.ascent.coordinate import by_prevalence
 from ibpdist.model.observations._base import RowState, Survey
+from ibpdist.model.observations.row_noise import RowPrecision
 
 FLAT = 1e-6
 """Relative gain of a step below which the fit has settled."""
@@ -89,12 +90,14 @@ class StartedByFit:
         return self.sampler.local(chunk, local, params.sampler, draws)
 
     def _handed(self, chunk: Chunk, local: Any, params: StartedByFitParams, draws: Draws) -> RowState:
-        """z drawn from what the fit says of the rows, and its weights."""
+        """z drawn from what the fit says of the rows, its weights and the precisions of the rows."""
         named, found = self.fit.describe_rows(local, params.fit), self.fit.handover_params(params.fit)
         z = named["z"][1]
         on = draws.uniform("hand over", chunk.start, chunk.rows, len(z)) < z
         w = named["w"][1] if "w" in named else np.zeros((0, chunk.rows), z.dtype)
-        return RowState(ids=found.ids[by_prevalence(found)], z=on.astype(z.dtype), w=w)
+        precision = RowPrecision(named["precision"][1]) if "precision" in named else NOTHING
+        ids = found.ids[by_prevalence(found)]
+        return RowState(ids=ids, z=on.astype(z.dtype), w=w, precision=precision)
 
     def update(self, params: StartedByFitParams, sums: Any, draws: Draws) -> tuple[StartedByFitParams, Info]:
         """A step of the fit, or of the sampler once the fit has converged."""

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-from ibpdist.base.structs import Array, dims, replace, struct
+from ibpdist.base.structs import Array, Nothing, dims, replace, struct
 from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary
 from ibpdist.model.observations.gaussian_params import GaussianParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
+from ibpdist.model.observations.intercept import RowTotals
 from ibpdist.model.observations.rotation import Family
 from ibpdist.model.observations.tiles import tile_rows
 
@@ -60,7 +61,12 @@ class FeatureSums:
         on[k], cross[k] = xors.on[pair], xors.cross[pair]
         gram[:, k] = gram[:, :, k] = xors.gram[:, pair]
         gram[:, k, k] = xors.among[:, pair, pair]
-        return FeatureSums(on, replace(self.sums, gram=gram, cross=cross))
+        first = self.sums.first
+        if not isinstance(first, Nothing):
+            counts = first.on.copy()
+            counts[:, k] = xors.among[:, pair, pair]
+            first = RowTotals(counts)
+        return FeatureSums(on, replace(self.sums, gram=gram, cross=cross, first=first))
 
 
 def pairs_of(features: int, count: int, rng: np.random.Generator) -> Pairs:

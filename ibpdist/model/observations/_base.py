@@ -100,7 +100,7 @@ class Observation(Protocol[Params, Sums]):
     """Whether every row must have every feature."""
     rules: ClassVar[frozenset[Rule]]
     fit_settings: ClassVar[Mapping[str, object]]
-    """Settings of variational fits that are not those of their weights."""
+    """Settings unless told otherwise that are not those of their weights."""
 
     def summarise(self, chunk: Chunk) -> Survey:
         """Facts of the data that are needed once; reduced over chunks like sums."""

@@ -17,6 +17,7 @@ from ibpdist.model.observations.row_noise import RowNoise, RowPrecision
 from ibpdist.model.weights._base import EntryPrior
 
 Matrix = NDArray[Any]
+Float = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,19 +27,28 @@ class Numbers:
 
     uniform: Stream
     normal: Stream | None
+    precision: Stream
     start: int
     width: int
 
     @classmethod
     def of(cls, chunk: Chunk, state: RowState, draws: Draws, inner: int) -> Numbers:
         normal = draws.stream("w") if state.w.shape[0] else None
-        return cls(draws.stream("z"), normal, chunk.start, inner * state.z.shape[0])
+        width = inner * state.z.shape[0]
+        return cls(draws.stream("z"), normal, draws.stream("precision"), chunk.start, width)
 
     def tables(self, rows: Rows, dtype: np.dtype[Any]) -> tuple[Matrix, Matrix]:
         """(inner * feature, row) each."""
-        named = self.start + (np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
+        named = self._named(rows)
         uniform, none = self.uniform.uniform(named, self.width), np.zeros((0, named.size), dtype)
         return uniform, none if self.normal is None else self.normal.normal(named, self.width).astype(dtype)
+
+    def chances(self, rows: Rows) -> Float:
+        """(row) uniforms that the precisions of rows are drawn with."""
+        return np.asarray(self.precision.uniform(self._named(rows), 1)[0])
+
+    def _named(self, rows: Rows) -> NDArray[np.intp]:
+        return self.start + (np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows)
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,7 @@ class Entries:
     `prior` holds log odds, (feature,) or (feature, row), and `tilt` (feature) the linear evidence of the
     prior of the weights. `numbers` makes for a tile the tables of `noise`, uniforms and normals
     (inner * feature, row), which are empty where nothing is drawn. `precision` (row) is that of rows with a
-    noise of their own, written over by a pass.
+    noise of their own, written over by a pass, and `chances` (row) the uniforms that it is drawn with.
     """
 
     prior: Matrix
@@ -60,6 +70,7 @@ class Entries:
     numbers: Numbers | None
     noise: tuple[Matrix, Matrix]
     precision: Matrix | None
+    chances: Float | None = None
 
     @classmethod
     def of(
@@ -82,7 +93,9 @@ class Entries:
         prior = self.prior if self.prior.ndim == 1 else np.array(self.prior[:, rows], order="C")
         noise = self.noise if self.numbers is None else self.numbers.tables(rows, prior.dtype)
         own = None if self.precision is None else np.array(self.precision[rows])
-        return Entries(prior, self.tilt, z0, w0, np.empty_like(z0), np.empty_like(w0), None, noise, own)
+        chances = None if own is None or self.numbers is None else self.numbers.chances(rows)
+        fresh = np.empty_like(z0), np.empty_like(w0)
+        return Entries(prior, self.tilt, z0, w0, *fresh, None, noise, own, chances)
 
     def put(self, rows: Rows, part: Entries) -> None:
         self.z1[:, rows], self.w1[:, rows] = part.z1, part.w1

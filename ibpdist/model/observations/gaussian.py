@@ -21,10 +21,11 @@ from ibpdist.data._base import Chunk
 from ibpdist.model.observations import dictionary, gaussian_params, variances
 from ibpdist.model.observations._base import RowState, RowSums, Score, Survey
 from ibpdist.model.observations.described import described
+from ibpdist.model.observations.drawn import drawn_params
 from ibpdist.model.observations.facts import common, survey_of
 from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams, ScatteredParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
-from ibpdist.model.observations.imputed import filled
+from ibpdist.model.observations.imputed import filled, precision_of
 from ibpdist.model.observations.intercept import initial as initial_intercept
 from ibpdist.model.observations.intercept import regrouped
 from ibpdist.model.observations.noise_and_scale import NoiseAndScale
@@ -301,15 +302,14 @@ class Gaussian(NoiseAndScale):
         """The chunk as the sums of its draws have it: with the cells that were drawn, if any were."""
         if not isinstance(params, ScatteredParams):
             return chunk
-        return filled(chunk, params, weights.combine(state.z, state.w), draws)
+        return filled(chunk, params, weights.combine(state.z, state.w), precision_of(state), draws)
 
     def update(
         self, params: GaussianParams, sums: GaussianSums, rule: Rule, rng: np.random.Generator
     ) -> GaussianParams:
         """q(A) and the variances at their joint optimum (linear-gaussian.md 6, 8), or a draw of each."""
         if rule is Rule.DRAW:
-            rotated = dictionary.rotations(params, sums, Family.STRUCTURED)
-            return self.drawn_variances(dictionary.draw(dictionary.solve(params, rotated), rng), sums, rng)
+            return drawn_params(self, params, sums, rng)
         rotated = dictionary.rotations(params, sums, self.family)
         noise, ratio = self.fitted_variances(params, sums, rotated)
         params = replace(params, noise=noise, scale=params.scale * ratio)
@@ -330,10 +330,7 @@ class Gaussian(NoiseAndScale):
 
         For draws with cells missing in no pattern the likelihood is that of all cells, hidden ones as drawn.
         """
-        constant = sums.cells(params) @ (LOG_2PI + np.log(params.noise))
-        if not isinstance(params.intercept, Nothing):
-            constant += np.log(sums.intercept_cells(params)).sum()
-        likelihood = -0.5 * (constant + dictionary.misfit(params, sums))
+        likelihood = -0.5 * (sums.constant(params) + dictionary.misfit(params, sums))
         terms = {"likelihood": float(likelihood), **sums.row_noise_score(params), **self.priors(params)}
         return Score(terms, self.magnitude(params))
 

@@ -7,7 +7,14 @@ from numpy.typing import NDArray
 
 from ibpdist.base.structs import NOTHING, Array, Nothing, dims, record, replace, struct
 from ibpdist.model.observations import gaussian_params, row_noise
-from ibpdist.model.observations.gaussian_params import GaussianParams, Group, columns_of, precision_gram
+from ibpdist.model.observations.gaussian_params import (
+    LOG_2PI,
+    GaussianParams,
+    Group,
+    columns_of,
+    intercept_mean,
+    precision_gram,
+)
 from ibpdist.model.observations.intercept import Intercept, RowTotals, VisibleTotals
 from ibpdist.model.observations.rotation import Family, Rotation, Scattered
 from ibpdist.model.observations.row_noise import RowNoise, RowNoiseSums, WeightedTotals
@@ -90,6 +97,16 @@ class GaussianSums:
             return 1.0
         return float(self.precisions.seen) / max(float(params.cells.sum()), 1.0)
 
+    def drawn_row_noise(self, params: GaussianParams, rng: np.random.Generator) -> RowNoise | Nothing:
+        """The law of the precisions of rows drawn given these."""
+        if isinstance(self.precisions, Nothing):
+            return params.row_noise
+        if isinstance(params.row_noise, Nothing):
+            return NOTHING
+        before = gaussian_params.freedom_of(params)
+        drawn = row_noise.drawn_freedom(float(self.rows), before, self.precisions, rng)
+        return replace(params.row_noise, freedom=np.asarray(drawn), share=np.zeros(()))
+
     def row_noise_score(self, params: GaussianParams) -> dict[str, float]:
         """What the precisions of rows add to the objective."""
         if isinstance(self.precisions, Nothing):
@@ -101,6 +118,18 @@ class GaussianSums:
         """(column) how precise the intercept is, in units of the noise."""
         even = isinstance(self.precisions, Nothing)
         return at_least_one(self.raw_cells(params) if even else self.counted(params))
+
+    def constant(self, params: GaussianParams) -> float:
+        """-2 times the log likelihood, less the squared residuals about the means in units of the noise."""
+        log_noise = LOG_2PI + np.log(params.noise)
+        if isinstance(params.intercept, Nothing):
+            return float(self.cells(params) @ log_noise)
+        precise = self.intercept_cells(params)
+        if not params.intercept.known:
+            return float(self.cells(params) @ log_noise + np.log(precise).sum())
+        best = intercept_mean(replace(params, intercept=self.intercept(params)))
+        away = (intercept_mean(params) - best) ** 2 / params.noise
+        return float(self.raw_cells(params) @ log_noise + precise @ away)
 
     def about_means(self, params: GaussianParams) -> GaussianSums:
         """Sums of y and x about their means, which is what q(A) sees where there is an intercept."""

@@ -31,6 +31,11 @@ class Intercept:
     centre: Array = dims("group feature")
     error: Array = dims("column")
 
+    @property
+    def known(self) -> bool:
+        """Whether it is a draw, and not a mean with an error."""
+        return not (self.error.any() or self.centre.any())
+
 
 @struct
 class RowTotals:

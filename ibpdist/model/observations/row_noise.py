@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import digamma, gammaln
+from scipy.special import digamma, gammaincinv, gammaln
 
 from ibpdist.base.structs import NOTHING, Array, Nothing, dims, record, struct
 
@@ -87,6 +87,10 @@ class PrecisionLaw:
         shape = 0.5 * (self.freedom + (1 + self.pseudo) * cells)
         return shape, 0.5 * (self.freedom + np.maximum(squares, 0.0) + self.squares * cells)
 
+    def of_draws(self) -> PrecisionLaw:
+        """Without pseudo cells: draws of the noise take them to have the precision one."""
+        return PrecisionLaw(self.freedom)
+
     def mean(self, cells: Float, squares: Float) -> Float:
         """(row) E tau, as `Posterior` has it."""
         a, b = self.shape_and_rate(cells, squares)
@@ -95,18 +99,27 @@ class PrecisionLaw:
 
 @dataclass(frozen=True)
 class Posterior:
-    """q(tau) of some rows: E tau, E log tau and the entropy (row)."""
+    """q(tau) of some rows: E tau, E log tau and the entropy (row), which is zero of draws."""
 
     mean: Float
     log: Float
     entropy: Float
 
     @classmethod
-    def of(cls, law: PrecisionLaw, cells: Float, squares: Float) -> Posterior:
-        """From the numbers of seen cells, and the sums of their squared residuals."""
+    def of(cls, law: PrecisionLaw, cells: Float, squares: Float, uniforms: Float | None = None) -> Posterior:
+        """From the numbers of seen cells, and the sums of their squared residuals; with `uniforms` (row) a
+        draw."""
+        if uniforms is not None:
+            a, b = law.of_draws().shape_and_rate(cells, squares)
+            return cls.known(gammaincinv(a, uniforms) / b)
         a, b = law.shape_and_rate(cells, squares)
         log_b, psi = np.log(b), digamma(a)
         return cls(a / b, psi - log_b, a - log_b + gammaln(a) + (1 - a) * psi)
+
+    @classmethod
+    def known(cls, precision: Float) -> Posterior:
+        """Of precisions (row) that are known."""
+        return cls(precision, np.log(precision), np.zeros(precision.size))
 
     def sums(self, cells: Float, weighted: WeightedTotals | Nothing) -> RowNoiseSums:
         return RowNoiseSums(
@@ -135,6 +148,21 @@ def best_freedom(rows: float, sums: RowNoiseSums) -> float:
     if slope(high) >= 0:
         return MOST
     return 2 * float(brentq(slope, low, high, xtol=1e-12, rtol=1e-12))
+
+
+def drawn_freedom(rows: float, freedom: float, sums: RowNoiseSums, rng: np.random.Generator) -> float:
+    """nu given the precisions of the rows, its logarithm uniform between the limits: a slice of its density
+    through the present value, which is drawn from the whole range and narrowed until it is hit."""
+
+    def density(log_nu: float) -> float:
+        h = 0.5 * float(np.exp(log_nu))
+        return rows * float(h * np.log(h) - gammaln(h)) + h * float(sums.log - sums.precision)
+
+    at = float(np.log(np.clip(freedom, LEAST, MOST)))
+    low, high, level = float(np.log(LEAST)), float(np.log(MOST)), density(at) - rng.exponential()
+    while (tried := rng.uniform(low, high)) != at and density(tried) < level:
+        low, high = (tried, high) if tried < at else (low, tried)
+    return float(np.exp(tried))
 
 
 def score(rows: float, law: PrecisionLaw, sums: RowNoiseSums, total: float) -> float:

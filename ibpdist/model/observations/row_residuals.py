@@ -104,28 +104,37 @@ class ChunkPrecisions:
     def __init__(self, params: GaussianParams, chunk: Chunk) -> None:
         self.params, self.tables = params, squares_of(params, chunk.x.dtype)
         self.law = precision_law(params)
-        self.squares, self.cells = np.empty((2, chunk.rows))
+        self.squares, self.cells, self.drawn = np.empty((3, chunk.rows))
+        self.draws = False
         self.weight = np.zeros(len(self.tables.cells))
         self.totals = np.zeros((2, chunk.x.shape[1]))
 
-    def of(self, tile: Tile, swept: Swept) -> Matrix:
-        """E tau of the rows of a tile."""
+    def of(self, tile: Tile, swept: Swept, chances: Float | None) -> Matrix:
+        """E tau of the rows of a tile, or a draw with `chances` (row)."""
         tables, seen, long = self.tables, tile.seen, np.diff(tile.starts)
         fixed, cells = (np.repeat(tile.masks @ table, long) for table in (tables.fixed, tables.cells))
         left = row_squares(tile.x, seen, tables.origin, tables.weight) + fixed
         left += _explained(tile, swept)
         self.squares[tile.rows], self.cells[tile.rows] = left, cells
-        times = self.law.mean(cells, left).astype(tile.x.dtype)
+        times = self._precisions(tile, cells, left, chances).astype(tile.x.dtype)
         weighted_columns(tile.x, seen, tables.origin, times, self.totals)
         self.weight += tile.masks.T @ np.add.reduceat(times, tile.starts[:-1], dtype=np.float64)
         return times
+
+    def _precisions(self, tile: Tile, cells: Float, left: Float, chances: Float | None) -> Float:
+        if chances is None:
+            return self.law.mean(cells, left)
+        self.draws, drawn = True, Posterior.of(self.law, cells, left, chances).mean
+        self.drawn[tile.rows] = drawn
+        return drawn
 
     def sums(self) -> RowNoiseSums:
         """Sums over all rows of the chunk."""
         first, second = self.totals
         total = first + self.tables.origin.astype(np.float64) * self.weight[self.params.group]
         squares = second + self.tables.origin * (first + total)
-        found = Posterior.of(self.law, self.cells, self.squares)
+        drawn = self.draws
+        found = Posterior.known(self.drawn) if drawn else Posterior.of(self.law, self.cells, self.squares)
         return found.sums(self.cells, WeightedTotals(self.weight, total, squares))
 
 

@@ -194,11 +194,12 @@ class ScatteredPass:
         on, entropy, cost, square = entries
         rows_sums = RowSums(on=on, first=first, second=square, entropy=entropy, cost=cost)
         if drawn:
-            return state, rows_sums, drawn_sums(self.chunk, self.params, self._y(state), square, self.draws)
+            return state, rows_sums, self._drawn(state, square)
         return state, rows_sums, totals.sums(self.params, float(self.chunk.rows))
 
-    def _y(self, state: RowState) -> Matrix:
-        return self.weights.combine(state.z, state.w)
+    def _drawn(self, state: RowState, second: Float) -> ScatteredSums:
+        y = self.weights.combine(state.z, state.w)
+        return drawn_sums(self.chunk, self.params, y, second, state, self.draws)
 
     def _swept(self, rows: slice) -> Swept:
         part, x = self.entries.take(rows), self.chunk.x[rows]
@@ -223,17 +224,24 @@ class ScatteredPass:
         )
         swept = Swept(tile, self.weights.combine(part.z1, part.w1), second, sums, None, None)
         if part.precision is not None:
-            swept = self._precise(swept, tables, observed, part.precision)
+            swept = self._precise(swept, tables, observed, part.precision, part.chances)
         self.entries.put(rows, part)
         return swept
 
-    def _precise(self, swept: Swept, tables: Tables, observed: NDArray[np.bool_], precision: Matrix) -> Swept:
+    def _precise(
+        self,
+        swept: Swept,
+        tables: Tables,
+        observed: NDArray[np.bool_],
+        precision: Matrix,
+        chances: Float | None,
+    ) -> Swept:
         """With the precisions of the rows, which are written over those before the sweep."""
         tile, y, cells = swept.tile, swept.y, observed.sum(axis=1).astype(np.float64)
         squares = squared(tile, tables, y, swept.second - y**2, self.params, precision)
         if not isinstance(self.params.intercept, Nothing):
             squares += observed @ self.params.intercept.error
-        found = Posterior.of(precision_law(self.params), cells, squares)
+        found = Posterior.of(precision_law(self.params), cells, squares, chances)
         times = found.mean.astype(precision.dtype)
         tile.weighted(times / precision)
         precision[:] = times

@@ -186,7 +186,7 @@ class Pass:
         tile = Tile(self.chunk, rows, x, pulled(made, x, starts, masks), gamma, starts, masks)
         swept, times = self.swept(tile, part), None
         if noise is not None:
-            times = noise.of(tile, swept)
+            times = noise.of(tile, swept, part.chances)
             part = replace(part, precision=times)
         self.entries.put(rows, part)
         counted = swept.y if times is None else swept.y * times

@@ -8,6 +8,7 @@ stands for log pi and log(1 - pi) in the update of z and in the objective, in fe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
@@ -48,6 +49,8 @@ class Prior(Protocol):
     uses_truncation: ClassVar[bool]
     """Whether K is part of the prior of each feature, so that another K is another prior."""
     rules: ClassVar[frozenset[Rule]]
+    fit_settings: ClassVar[Mapping[str, object]]
+    """Settings of the other axes that it needs, where they are not their defaults."""
     """Rules under which the sticks or prevalences can be updated."""
 
     def init(self, features: int, rows: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,6 +33,7 @@ class Always:
     number: ClassVar[Number] = Number.GIVEN
     uses_truncation: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
+    fit_settings: ClassVar[Mapping[str, object]] = {}
 
     def init(self, features: int, rows: int) -> AlwaysParams:
         none = np.zeros(features)

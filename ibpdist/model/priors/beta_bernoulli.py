@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,6 +45,7 @@ class BetaBernoulli:
     number: ClassVar[Number] = Number.GIVEN
     uses_truncation: ClassVar[bool] = True
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
+    fit_settings: ClassVar[Mapping[str, object]] = {}
 
     def __post_init__(self) -> None:
         _mass.check(self.mass)

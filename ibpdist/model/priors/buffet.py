@@ -11,6 +11,7 @@ does not exist: who samples drops it first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,6 +47,7 @@ class Buffet:
     number: ClassVar[Number] = Number.UNLIMITED
     uses_truncation: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.DRAW})
+    fit_settings: ClassVar[Mapping[str, object]] = {"scale": "one"}
 
     def __post_init__(self) -> None:
         _mass.check(self.mass)

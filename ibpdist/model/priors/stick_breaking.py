@@ -6,6 +6,7 @@ belongs to which is an index vector, sorted by falling counts at every update (p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
@@ -58,6 +59,7 @@ class StickBreaking:
     number: ClassVar[Number] = Number.TRUNCATED
     uses_truncation: ClassVar[bool] = False
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
+    fit_settings: ClassVar[Mapping[str, object]] = {}
 
     def __post_init__(self) -> None:
         _mass.check(self.mass)

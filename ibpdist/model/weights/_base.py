@@ -58,6 +58,13 @@ def slab_at(slab: Slab | Nothing, places: NDArray[np.intp]) -> Slab | Nothing:
     return slab if isinstance(slab, Nothing) else replace(slab, mean=np.append(slab.mean, 0.0)[places])
 
 
+def slab_joined(old: Slab | Nothing, new: Slab | Nothing, order: NDArray[np.intp]) -> Slab | Nothing:
+    """The parameters of old and then new features, taken in an order."""
+    if isinstance(old, Nothing) or isinstance(new, Nothing):
+        return NOTHING
+    return Slab(np.append(old.mean, new.mean)[order])
+
+
 class RowDensity(Enum):
     """How the density of a row is found, given which features it has."""
 
@@ -86,7 +93,7 @@ class Weights(Protocol):
     most_features: ClassVar[int]
     """The most features of a fit whose number of features is left to the data."""
     fit_settings: ClassVar[Mapping[str, object]]
-    """Settings of the other axes in variational fits, where they are not the defaults of those axes."""
+    """Settings of the other axes unless told otherwise, where they are not the defaults of those axes."""
 
     @property
     def rehearsal(self) -> Weights | None:
@@ -141,7 +148,19 @@ class Weights(Protocol):
         """Terms of the objective by name."""
         ...
 
-    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+    def drawn(self, slab: Slab | Nothing, sums: WeightSums, rng: np.random.Generator) -> Slab | Nothing:
+        """Parameters of the prior drawn given the weights of the rows, if they are learned."""
+        ...
+
+    def newborn(self, uniforms: Matrix) -> Slab | Nothing:
+        """Parameters of features (feature) that no row has yet, from their own prior."""
+        ...
+
+    def slab_score(self, slab: Slab | Nothing) -> dict[str, float]:
+        """Log density of the parameters that are drawn, by name."""
+        ...
+
+    def sample(self, features: int, rows: int, normals: Matrix, slab: Slab | Nothing = NOTHING) -> Matrix:
         """(feature, row) weights from standard normals of that shape."""
         ...
 
@@ -166,6 +185,15 @@ class FixedWeights:
 
     def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
         return sums
+
+    def drawn(self, slab: Slab | Nothing, sums: WeightSums, rng: np.random.Generator) -> Slab | Nothing:
+        return slab
+
+    def newborn(self, uniforms: Matrix) -> Nothing:
+        return NOTHING
+
+    def slab_score(self, slab: Slab | Nothing) -> dict[str, float]:
+        return {}
 
     def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
         return {"weights": -float(sums.cost.sum())}

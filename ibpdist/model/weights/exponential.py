@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Nothing
+from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import exponential
 from ibpdist.model.observations.variances import Evidence
 from ibpdist.model.weights._base import FixedWeights, RowDensity, Slab, WeightSums
@@ -63,7 +63,7 @@ class Exponential(FixedWeights):
     def neg_log_prior(self, w: Matrix) -> Matrix:
         return np.asarray(np.where(w >= 0, w, np.inf))
 
-    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+    def sample(self, features: int, rows: int, normals: Matrix, slab: Slab | Nothing = NOTHING) -> Matrix:
         """Quantiles of the probabilities of the normals, exact in both tails."""
         return np.asarray(-log_ndtr(-normals), normals.dtype).reshape(features, rows)
 

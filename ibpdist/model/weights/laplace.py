@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from ibpdist.base.rules import Rule
+from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import laplace
-from ibpdist.model.weights._base import FixedWeights, RowDensity
+from ibpdist.model.weights._base import FixedWeights, RowDensity, Slab
 
 Matrix = NDArray[Any]
 LOG_2 = float(np.log(2))
@@ -47,7 +48,7 @@ class Laplace(FixedWeights):
     def neg_log_prior(self, w: Matrix) -> Matrix:
         return np.asarray(np.abs(w) + LOG_2)
 
-    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+    def sample(self, features: int, rows: int, normals: Matrix, slab: Slab | Nothing = NOTHING) -> Matrix:
         """Quantiles of the probabilities of the normals, exact in both tails."""
         size = -(log_ndtr(-np.abs(normals)) + LOG_2)
         return np.asarray(np.copysign(size, normals), normals.dtype).reshape(features, rows)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri_exp
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import Rule
@@ -122,8 +123,37 @@ class Normal:
             cost += float((slab.mean * (0.5 * slab.mean * sums.on - sums.first)).sum())
         return {"weights": -cost}
 
-    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
-        return normals.reshape(features, rows)
+    def drawn(self, slab: Slab | Nothing, sums: WeightSums, rng: np.random.Generator) -> Slab | Nothing:
+        """mu_k ~ N(mean of w, 1 / m_k) between its limits; uniform where no row has the feature."""
+        if self.mu != "learn" or isinstance(slab, Nothing):
+            return slab
+        on, uniforms = np.asarray(sums.on), rng.random(len(sums.on))
+        found = _inside(sums.first / np.maximum(on, 1.0), np.maximum(on, 1.0) ** -0.5, uniforms)
+        return Slab(np.where(on > 0, found, MOST * (2 * uniforms - 1)))
+
+    def newborn(self, uniforms: Matrix) -> Slab | Nothing:
+        """mu uniform between its limits, or the number that it is."""
+        return Slab(MOST * (2 * uniforms - 1)) if self.mu == "learn" else self.slab(len(uniforms))
+
+    def slab_score(self, slab: Slab | Nothing) -> dict[str, float]:
+        if self.mu != "learn" or isinstance(slab, Nothing):
+            return {}
+        return {"weight means": -len(slab.mean) * float(np.log(2 * MOST))}
+
+    def sample(self, features: int, rows: int, normals: Matrix, slab: Slab | Nothing = NOTHING) -> Matrix:
+        made = normals.reshape(features, rows)
+        return made if isinstance(slab, Nothing) else made + slab.mean[:, None]
+
+
+def _inside(mean: Matrix, sd: Matrix, uniforms: Matrix) -> Matrix:
+    """Quantiles of normals that are cut at -MOST and MOST. Negative means are reflected: below its mean the
+    logarithm of the distribution function keeps its digits."""
+    flip, size = np.where(mean < 0, -1.0, 1.0), np.abs(mean)
+    low, high = ((edge - size) / sd for edge in (-MOST, MOST))
+    with np.errstate(divide="ignore"):
+        log_share = np.logaddexp(np.log1p(-uniforms) + log_ndtr(low), np.log(uniforms) + log_ndtr(high))
+    made: Matrix = flip * np.clip(size + sd * ndtri_exp(log_share), -MOST, MOST)
+    return made
 
 
 def _expanded(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Nothing
+from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import respond
 from ibpdist.model.weights._base import FixedWeights, RowDensity, Slab, WeightSums
 
@@ -45,5 +45,5 @@ class Unit(FixedWeights):
     def score(self, sums: WeightSums, slab: Slab | Nothing) -> dict[str, float]:
         return {}
 
-    def sample(self, features: int, rows: int, normals: Matrix) -> Matrix:
+    def sample(self, features: int, rows: int, normals: Matrix, slab: Slab | Nothing = NOTHING) -> Matrix:
         return np.ones((features, rows), dtype=normals.dtype)

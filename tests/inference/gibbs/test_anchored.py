@@ -6,11 +6,12 @@ from copy import deepcopy
 import numpy as np
 import pytest
 from scipy.special import betaln
+from scipy.stats import gamma as gamma_law
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW
-from ibpdist.base.structs import arrays_of, combine, pack, replace, unpack
+from ibpdist.base.structs import Nothing, arrays_of, combine, pack, replace, unpack
 from ibpdist.data._base import Chunk
 from ibpdist.inference.gibbs.anchored import Anchored, among, order
 from ibpdist.inference.gibbs.anchors import NO_ROW, AnchoredState, BirthSums, FlipSums, Phase, joined
@@ -18,20 +19,28 @@ from ibpdist.kernels.anchors import holders
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.gaussian_params import intercept_mean
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
 from ibpdist.model.priors.buffet import Buffet
 from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
+from tests.support.anchored_cases import precision_of, rows_of
 from tests.support.compare import assert_close_record, assert_same_record
 from tests.support.model_cases import BESIDE, begin, chunked, fit, plain, problem, steps_of, survey, sweep
 
-WEIGHTS = {"unit": Unit(), "normal": Normal()}
+WEIGHTS = {"unit": Unit(), "normal": Normal(), "factors": Normal("learn")}
+MORE = {"factors": {"intercept": True, "row_noise": "learn"}}
+"""Settings of the observation."""
 SIZES = [11, 2, 17]
 every = pytest.mark.parametrize("weights", WEIGHTS)
 
 
 def sampler(weights="unit", features=0, noise="one", **settings):
-    return Anchored(Model(Buffet(), WEIGHTS[weights], Gaussian(noise), DRAW), features, **settings)
+    return Anchored(
+        Model(Buffet(), WEIGHTS[weights], Gaussian(noise, **MORE.get(weights, {})), DRAW),
+        features,
+        **settings,
+    )
 
 
 def prepared(weights="unit", features=3, missing="masked", dtype=np.float64, sizes=SIZES, **settings):
@@ -83,7 +92,7 @@ def test_state_and_parameters_agree_after_every_step(weights, features, dtype, m
         assert trace["entries"] == z.sum()
         assert trace["singletons"] == (z.sum(axis=1) == 1).sum()
         most = max(most, len(made.now.ids))
-    assert most > 1
+    assert most > (weights != "factors")  # noisy rows explain what a second feature would
 
 
 def test_ids_are_never_used_again():
@@ -157,7 +166,10 @@ def log_joint(params, states, chunks, weights):
     x = np.concatenate([c.x for c in chunks])
     seen = np.concatenate([np.ones(c.x.shape, bool) if c.observed is None else c.observed for c in chunks])
     observed, mass, rows = now.observation, float(now.prior.mass), z.shape[1]
-    error = (x - (z * w).T @ observed.mean) ** 2 / observed.noise + np.log(2 * np.pi * observed.noise)
+    left = x - intercept_mean(observed) - (z * w).T @ observed.mean
+    uneven = not isinstance(observed.row_noise, Nothing)
+    tau = np.concatenate([s.precision.mean for s in held]) if uneven else np.ones(len(x))
+    error = tau[:, None] * left**2 / observed.noise + np.log(2 * np.pi * observed.noise)
     size = observed.mean**2 / observed.scale[:, None] + np.log(2 * np.pi * observed.scale)[:, None]
     on = z.sum(axis=1)
     terms = {
@@ -168,7 +180,14 @@ def log_joint(params, states, chunks, weights):
         - mass * (1 / np.arange(1, rows + 1)).sum(),
     }
     if keeps:
-        terms["weights"] = -0.5 * (z * (w**2 + np.log(2 * np.pi))).sum()
+        mu = np.zeros(len(z)) if isinstance(now.weights, Nothing) else now.weights.mean
+        terms["weights"] = -0.5 * (z * ((w - mu[:, None]) ** 2 + np.log(2 * np.pi))).sum()
+    if weights == "factors":
+        terms["weight means"] = -len(z) * np.log(8.0)
+    if uneven:
+        half = observed.row_noise.freedom / 2
+        law = gamma_law.logpdf(tau, half, scale=1 / half) + 0.5 * seen.sum(axis=1) * np.log(tau)
+        terms["row noise"] = law.sum()
     return terms
 
 
@@ -279,10 +298,8 @@ def test_another_chunking_is_the_same_step(weights, sizes):
         z = np.concatenate([s.now.z for s in rows], axis=1)
         w = np.concatenate([s.now.w for s in rows], axis=1)
         cut = [slice(c.start, c.start + c.rows) for c in others]
-        held = [
-            AnchoredState(RowState(rows[0].now.ids, z[:, r].copy(), w[:, r].copy()), np.asarray(r.start))
-            for r in cut
-        ]
+        whole = RowState(rows[0].now.ids, z, w, precision=precision_of([s.now for s in rows]))
+        held = [AnchoredState(rows_of(whole, r), np.asarray(r.start)) for r in cut]
         again, other = sweep(alg, others, held, old, draws.at(at))
         close(sums, other)
         np.testing.assert_array_equal(z_of(again), z_of(now))
@@ -299,7 +316,7 @@ def test_seeds_and_chains_differ():
 # --- beginnings ---
 
 
-@every
+@pytest.mark.parametrize("weights", ["unit", "normal"])
 def test_from_nothing_features_appear(weights):
     x, observed = problem(1, 60, 6)
     params, _, _, traces = fit(sampler(weights), chunked(3 * x, observed, [25, 35]), 120)
@@ -370,7 +387,10 @@ def test_results_have_their_dims_at_every_step(weights):
         shown = [alg.describe_rows(s, made) for s in now]
         z = np.concatenate([named["z"][1] for named in shown], axis=1)
         np.testing.assert_allclose(z.mean(axis=1), found["prevalence"][1])
-        assert ("w" in shown[0]) == (weights == "normal")
+        assert ("w" in shown[0]) == (weights != "unit")
+        for name in ("intercept", "row_freedom", "weight_mean"):
+            assert (name in found) == (weights == "factors")
+        assert ("precision" in shown[0]) == (weights == "factors")
 
 
 def test_final_parameters_find_the_features_of_rows():

@@ -32,7 +32,7 @@ ROW = np.array([1.1, -0.7, 2.0])
 
 
 def law(weights=Unit(), offer=0.3, rate=0.6, scale=0.8):  # noqa: B008  # frozen
-    return BirthPrior(weights, offer, rate, NOISE, scale)
+    return BirthPrior(weights, offer, rate, NOISE, scale, np.zeros(NOISE.size))
 
 
 def density(marks, scale=0.8):
@@ -60,7 +60,7 @@ def test_a_birth_is_accepted_up_to_its_ratio(size):
     ratio = np.exp(density(np.ones(size + 1)) - density(marks)) * now.rate / (size + 1)
     ratio *= (1 - now.offer) / now.offer
     for chance, accepted in ((0.999 * ratio, True), (1.001 * ratio, False)):
-        made = propose_marks(marks, ROW, NOISE, now, np.array([[now.offer - 1e-9, 0.5, chance]]))
+        made = propose_marks(marks, ROW, NOISE, now, np.array([[now.offer - 1e-9, 0.5, chance, 0.5]]))
         assert made.size == size + accepted
         assert (made is marks) is not accepted
 
@@ -71,31 +71,43 @@ def test_a_death_is_accepted_up_to_its_ratio(size):
     ratio = np.exp(density(np.ones(size - 1)) - density(marks)) * size / now.rate
     ratio *= now.offer / (1 - now.offer)
     for chance, accepted in ((0.999 * ratio, True), (1.001 * ratio, False)):
-        made = propose_marks(marks, ROW, NOISE, now, np.array([[now.offer + 1e-9, 0.5, chance]]))
+        made = propose_marks(marks, ROW, NOISE, now, np.array([[now.offer + 1e-9, 0.5, chance, 0.5]]))
         assert made.size == size - accepted
 
 
 def test_the_one_that_dies_is_picked_evenly():
     now, marks = law(Normal(), rate=1e-9), np.array([0.1, 0.2, 0.3])
     for pick, left in ((0.1, [0.2, 0.3]), (0.5, [0.1, 0.3]), (0.99, [0.1, 0.2])):
-        made = propose_marks(marks, ROW, NOISE, now, np.array([[0.9, pick, 1e-9]]))
+        made = propose_marks(marks, ROW, NOISE, now, np.array([[0.9, pick, 1e-9, 0.5]]))
         np.testing.assert_array_equal(made, left)
 
 
 def test_without_singletons_there_is_no_death():
     nothing = np.zeros(0)
-    assert propose_marks(nothing, ROW, NOISE, law(), np.array([[0.9, 0.5, 1e-300]])) is nothing
+    assert propose_marks(nothing, ROW, NOISE, law(), np.array([[0.9, 0.5, 1e-300, 0.5]])) is nothing
 
 
 def test_newborn_weights_are_from_the_prior():
     rng = np.random.default_rng(0)
-    now = BirthPrior(Normal(), 0.5, 1e9, NOISE, 1e-12)
+    now = BirthPrior(Normal(), 0.5, 1e9, NOISE, 1e-12, np.zeros(NOISE.size))
     found = [
-        propose_marks(np.zeros(0), ROW, NOISE, now, np.array([[0.1, pick, 0.5]]))[0]
+        propose_marks(np.zeros(0), ROW, NOISE, now, np.array([[0.1, pick, 0.5, 0.5]]))[0]
         for pick in rng.random(2000)
     ]
     assert np.mean(found) == pytest.approx(0, abs=4 / np.sqrt(2000))
     assert np.var(found) == pytest.approx(1, abs=0.15)
+
+
+def test_newborn_weights_have_unknown_means():
+    """A mark is a normal about a mean that is uniform between its limits."""
+    now, rng = law(Normal("learn"), offer=0.5, rate=1e9, scale=1e-12), np.random.default_rng(2)
+    turns = np.column_stack([np.full((2000, 1), 0.1), rng.random((2000, 1)), np.full((2000, 1), 0.5)])
+    turns = np.column_stack([turns, rng.random(2000)])
+    found = np.array([propose_marks(np.zeros(0), ROW, NOISE, now, turn[None])[0] for turn in turns])
+    assert found.mean() == pytest.approx(0, abs=4 * np.sqrt((1 + 16 / 3) / 2000))
+    assert found.var() == pytest.approx(1 + 16 / 3, rel=0.1)
+    fixed = law(Normal(1.5), offer=0.5, rate=1e9, scale=1e-12)
+    assert propose_marks(np.zeros(0), ROW, NOISE, fixed, np.array([[0.1, 0.5, 0.5, 0.9]]))[0] == 1.5
 
 
 # --- the law of many turns ---
@@ -104,7 +116,7 @@ def test_newborn_weights_are_from_the_prior():
 def numbers_of(now, turns, seed=1):
     rng = np.random.default_rng(seed)
     marks, seen = np.zeros(0), []
-    for u in rng.random((turns, 1, 3)):
+    for u in np.insert(rng.random((turns, 1, 3)), 3, 0.5, axis=2):
         marks = propose_marks(marks, ROW, NOISE, now, u)
         seen.append(marks.size)
     return np.array(seen)
@@ -131,7 +143,8 @@ def test_dropping_and_starting_from_none_has_another_law():
     chance = np.exp([poisson.logpmf(k, 1.5) + density(np.ones(k)) for k in range(15)])
     exact = np.arange(15) @ chance / chance.sum()
     rng = np.random.default_rng(2)
-    dropped = [propose_marks(np.zeros(0), ROW, NOISE, now, u).size for u in rng.random((4000, 2, 3))]
+    turns = np.insert(rng.random((4000, 2, 3)), 3, 0.5, axis=2)
+    dropped = [propose_marks(np.zeros(0), ROW, NOISE, now, u).size for u in turns]
     assert abs(np.mean(dropped) - exact) > 6 * np.std(dropped) / np.sqrt(4000)
 
 

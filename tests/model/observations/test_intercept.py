@@ -189,8 +189,8 @@ def test_what_is_known_keeps_the_intercept():
 def test_bad_settings():
     with pytest.raises(UsageError, match="intercept: 'yes': expected true or false"):
         Gaussian(intercept="yes")
-    with pytest.raises(UsageError, match="intercept: fa-gibbs-finite has none; use a variational system"):
-        build("fa-gibbs-finite", 3, settings={"intercept": True})
+    with pytest.raises(UsageError, match="intercept: lg-collapsed-finite has none; use a system of all"):
+        build("lg-collapsed-finite", 3, settings={"intercept": True})
 
 
 # --- cells missing in no pattern ---

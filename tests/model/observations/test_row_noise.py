@@ -418,8 +418,8 @@ def test_bad_settings():
         Gaussian(row_noise="yes")
     with pytest.raises(UsageError, match="row_noise: lg-vi-infinite has none; use a system with weights"):
         build("lg-vi-infinite", 3, settings={"row_noise": "learn"})
-    with pytest.raises(UsageError, match="row_noise: fa-gibbs-finite has none; use a variational system"):
-        build("fa-gibbs-finite", 3, settings={"row_noise": "learn"})
+    with pytest.raises(UsageError, match="row_noise: lg-gibbs-finite has none; use a system with weights"):
+        build("lg-gibbs-finite", 3, settings={"row_noise": "learn"})
 
 
 # --- hot rows, small chunks ---

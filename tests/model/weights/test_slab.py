@@ -7,12 +7,11 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import kstest, multivariate_normal, norm, truncnorm, uniform
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import NOTHING, replace
-from ibpdist.catalog.systems import build
+from ibpdist.base.structs import NOTHING, Nothing, replace
 from ibpdist.inference.moves import delete
 from ibpdist.inference.moves.relabel import Edit, blank
 from ibpdist.model.observations.variances import Evidence
@@ -196,10 +195,44 @@ def test_bad_settings(value):
         Normal(mu=value)
 
 
-@pytest.mark.parametrize("system", ["fa-gibbs-finite", "fa-gibbs-infinite"])
-def test_samplers_have_no_mean(system):
-    with pytest.raises(UsageError, match=f"mu: {system} has none; use a variational system"):
-        build(system, 3, settings={"mu": "learn"})
+# --- draws ---
+
+
+def test_means_are_drawn_from_their_conditional():
+    """The normal about the mean weight, cut at its limits; uniform for a feature that no row has."""
+    on, first = np.array([4.0, 25.0, 1.0, 0.0, 9.0, 2.0]), np.array([2.0, 99.0, -9.0, 0.0, -90.0, 70.0])
+    sums = WeightSums(on, first, first**2, on)
+    slab, rng = Slab(np.zeros(6)), np.random.default_rng(3)
+    found = np.array([Normal("learn").drawn(slab, sums, rng).mean for _ in range(4000)])
+    assert (np.abs(found) <= MOST).all()
+    for k in range(6):
+        low, high, centre, sd = -MOST, MOST, 0.0, 1.0
+        law = uniform(low, high - low)
+        if on[k]:
+            centre, sd = first[k] / on[k], on[k] ** -0.5
+            law = truncnorm((low - centre) / sd, (high - centre) / sd, centre, sd)
+        assert kstest(found[:, k], law.cdf).pvalue > 1e-3
+
+
+def test_means_far_beyond_their_limits_are_at_them():
+    sums = WeightSums(np.full(2, 1e6), np.array([1e9, -1e9]), np.ones(2), np.ones(2))
+    found = Normal("learn").drawn(Slab(np.zeros(2)), sums, np.random.default_rng(0))
+    np.testing.assert_allclose(found.mean, [MOST, -MOST], atol=1e-6)
+
+
+def test_a_mean_that_is_a_number_stays():
+    slab, sums = Slab(np.full(2, 1.5)), WeightSums(*np.ones((4, 2)))
+    assert Normal(1.5).drawn(slab, sums, np.random.default_rng(0)) is slab
+    assert Normal(1.5).newborn(np.array([0.1])).mean == [1.5]
+    assert isinstance(Normal(0.0).newborn(np.array([0.1])), Nothing)
+    np.testing.assert_allclose(Normal("learn").newborn(np.array([0.0, 0.5, 1.0])).mean, [-MOST, 0, MOST])
+
+
+@pytest.mark.parametrize("slab", [NOTHING, Slab(np.array([0.5, -2.0]))])
+def test_weights_are_sampled_about_their_means(slab):
+    normals = np.random.default_rng(1).normal(size=(2, 3))
+    mean = np.zeros(2) if slab is NOTHING else slab.mean
+    np.testing.assert_array_equal(Normal().sample(2, 3, normals, slab), normals + mean[:, None])
 
 
 # --- rows that were not fitted ---
