@@ -33,7 +33,9 @@ def test_its_code_runs(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared.sizes == {"row": 2, "row_": 2}
 
 
-def test_the_groups_it_names_are_in_a_result(run: Path) -> None:
+def test_the_groups_it_names_are_in_a_result(tmp_path: Path) -> None:
+    """Of factors, which have all of the variables."""
+    run = report_fits.drawn(tmp_path / "factors.run", "fa-gibbs-infinite", chains=2, steps=20, burn=4, thin=2)
     result = ibp.open_result(run)
     rows = re.findall(r"^\| `/(\w+)`(.*?)\|([^|]*)\|", SECTION, re.MULTILINE)
     assert [name for name, _, _ in rows] == ["posterior", "draws", "diagnostics", "trace"]

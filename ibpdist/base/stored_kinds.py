@@ -25,6 +25,7 @@ HOMES: Mapping[str, str] = {
     "member-params": "ibpdist.inference.batch",
     "members": "ibpdist.inference.batch",
     "model-params": "ibpdist.inference.ascent.params",
+    "short-fits": "ibpdist.inference.ascent.params",
     "nothing": "ibpdist.base.structs",
     "row-noise": "ibpdist.model.observations.row_noise",
     "row-precision": "ibpdist.model.observations.row_noise",
