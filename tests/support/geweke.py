@@ -260,7 +260,7 @@ def statistics(joint, draw):
     if joint.weights == "normal":
         made["w sq"] = (z * draw.state.w**2).sum()
         made["w"] = (z[0] * draw.state.w[0]).sum()
-    return made | of_intercept(joint, draw) | of_slab(draw) | of_row_noise(joint, draw)
+    return made | of_intercept(joint, draw) | of_slab(draw, joint.mu == "learn") | of_row_noise(joint, draw)
 
 
 def of_row_noise(joint, draw):
@@ -281,17 +281,17 @@ def of_row_noise(joint, draw):
     }
 
 
-def of_slab(draw):
-    """Statistics of the means of weights, in any order of features; those of one row apart."""
+def of_slab(draw, varies=True):
+    """Statistics of the means of weights, in any order of features; those of one row apart. Their sums may
+    never vary: a known mean of a given number of features."""
     slab, z = draw.params.weights, draw.state.z
     if isinstance(slab, Nothing):
         return {}
     on, total = z.sum(axis=1), (z * draw.state.w).sum(axis=1)
     one, several = on == 1, on > 1
     away = total - on * slab.mean
-    return {
-        "mu": slab.mean.sum(),
-        "mu sq": (slab.mean**2).sum(),
+    sums = {"mu": slab.mean.sum(), "mu sq": (slab.mean**2).sum()} if varies else {}
+    return sums | {
         "mu of one row": (slab.mean[one] ** 2).sum(),
         "mu of several": (slab.mean[several] ** 2).sum(),
         "w and mu of one row": (total * slab.mean)[one].sum(),
