@@ -146,20 +146,19 @@ def build(
     return method.make(model, MethodOptions(features, inner, burn, wanted))
 
 
-OFF = {"intercept": False, "row_noise": "none"}
-"""Settings that some systems lack, as they are there."""
-HAVING = {
-    "intercept": "a system of all rows at once, such as lg-gibbs-infinite",
-    "row_noise": "a system with weights, such as fa-vi-infinite",
+LACKED: Mapping[str, tuple[object, str]] = {
+    "intercept": (False, "a system of all rows at once, such as lg-gibbs-infinite"),
+    "row_noise": ("none", "a system with weights, such as fa-vi-infinite"),
 }
-"""Systems that have these settings, in words."""
+"""Settings that some systems lack: as they are there, and which systems have them."""
 
 
 def _refuse_foreign(row: System, wanted: Mapping[str, object]) -> None:
     """Refuse what the parts of a system have and the system has not."""
     for name in row.lacks:
-        if name in wanted and wanted[name] != OFF[name]:
-            raise UsageError(f"{name}: {row.name} has none; use {HAVING[name]}")
+        off, having = LACKED[name]
+        if name in wanted and wanted[name] != off:
+            raise UsageError(f"{name}: {row.name} has none; use {having}")
 
 
 def entries(system: str, settings: Mapping[str, object]) -> int:

@@ -50,8 +50,8 @@ def _mostly_one_value(common: Any) -> Iterator[str]:
     many = len(which) > 1
     names = listed([labels[at] for at in which], "column")
     yield (
-        f"{names} {'have' if many else 'has'} mostly one value: scores in nats say little there, "
-        "errors of predicted cells do"
+        f"{names} {'have' if many else 'has'} mostly one value: compare errors of predicted cells there, "
+        "since scores in nats say little"
     )
 
 
@@ -63,8 +63,8 @@ def _other_starts(params: Any) -> Iterator[str]:
     if close.any():
         others = [str(int(number)) for number in np.unique(active[close])]
         yield (
-            f"the number of features is what the start found: it began with {int(active[best])}, and other "
-            f"starts that are nearly as good with {and_join(others)}"
+            "the number of features is what the start found: the best short fit had "
+            f"{int(active[best])}, and others that are nearly as good had {and_join(others)}"
         )
 
 

@@ -24,7 +24,8 @@ def summary(result: Any) -> str:
     drawn = "posterior" in result.children
     facts = list(_facts(result))
     width = max(10, *(len(name) for name, _ in facts))
-    remarks = [f"- {text}" for text in (chains.remarks if drawn else _remarks)(result)]
+    found = (chains.remarks if drawn else _remarks)(result)
+    remarks = [f"- {text}" for text in (*found, *diagnosis.remarks_on_parameters(result["params"]))]
     lines = [
         (chains.answer if drawn else _answer)(result),
         *_again(result),
@@ -103,7 +104,6 @@ def _remarks(result: Any) -> Iterator[str]:
         yield from diagnosis.remarks(result["diagnosis"], truncation, weighted)
     elif params["active"].values.sum() >= truncation:
         yield diagnosis.used_up(truncation)
-    yield from diagnosis.remarks_on_parameters(params)
 
 
 def _facts(result: Any) -> Iterator[tuple[str, str]]:

@@ -90,7 +90,7 @@ PARAMS = Group(
         Variable(
             "start_objective", "start", "objective of the short fits that a fit began with", "nats per cell"
         ),
-        Variable("start_active", "start", "active features of each short fit"),
+        Variable("start_active", "start", "active features of each short fit that stand out of the noise"),
     ),
     "arrays",
 )

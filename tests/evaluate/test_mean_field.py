@@ -14,14 +14,9 @@ from ibpdist.evaluate.recovery import recovery
 from ibpdist.evaluate.synthetic import synthetic
 from ibpdist.evaluate.transform import transform as transform_
 from ibpdist.model.observations import gaussian, patterns
+from tests.support.image_fits import ROWS, fit_images
 
-ROWS = 600
 transform = partial(transform_, estimate="mean-field")
-
-
-def fit_images(system, **options):
-    data = synthetic("images", ROWS + 200, seed=3, dtype="float64")
-    return data, ibp.fit(data.x.values[:ROWS], system=system, K=8, seed=1, **options)
 
 
 @pytest.fixture(scope="module")
@@ -49,20 +44,6 @@ def test_chunks_and_threads_do_not_matter(images):
     whole = transform(result, ArrayData(x), tolerance=1e-9).z.values
     parts = transform(result, ArrayData(x, chunk_rows=33), tolerance=1e-9, workers=2).z.values
     np.testing.assert_allclose(parts, whole, atol=1e-6)
-
-
-def test_missing_cells_count_for_nothing(images):
-    data, result = images
-    x = data.x.values[ROWS : ROWS + 30].copy()
-    x[::2, 5:9] = np.nan
-    found = transform(result, x).z.values
-    assert np.isfinite(found).all()
-    x[:, 5:9] = np.where(np.isnan(x[:, 5:9]), 1e6, x[:, 5:9])
-    x[::2, 5:9] = np.nan
-    np.testing.assert_array_equal(transform(result, x).z.values, found)
-    whole = transform(result, data.x.values[ROWS : ROWS + 30]).z.values
-    np.testing.assert_allclose(found[1::2], whole[1::2], atol=1e-3)
-    assert not np.array_equal(found[::2], whole[::2])
 
 
 def own_terms(result, row):

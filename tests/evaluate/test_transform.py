@@ -1,6 +1,7 @@
 """Features of new rows: those that were planted, whatever the chunking, in memory and on disk."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,14 +14,8 @@ from ibpdist.data.store import create
 from ibpdist.evaluate.recovery import recovery
 from ibpdist.evaluate.synthetic import synthetic
 from ibpdist.evaluate.transform import ESTIMATES, PosteriorMeans, transform
+from tests.support.image_fits import ROWS, fit_images
 from tests.support.predictive import enumerate_at_most
-
-ROWS = 600
-
-
-def fit_images(system, **options):
-    data = synthetic("images", ROWS + 200, seed=3, dtype="float64")
-    return data, ibp.fit(data.x.values[:ROWS], system=system, K=8, seed=1, **options)
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +49,18 @@ def test_the_rows_of_the_fit_are_found_again(images):
     assert close.mean() > 0.97
 
 
-def test_missing_cells_count_for_nothing(images):
+@pytest.mark.parametrize("estimate", ESTIMATES)
+def test_missing_cells_count_for_nothing(images, estimate):
     data, result = images
+    found_with = partial(transform, result, estimate=estimate)
     x = data.x.values[ROWS : ROWS + 30].copy()
     x[::2, 5:9] = np.nan
-    found = transform(result, x).z.values
+    found = found_with(x).z.values
     assert np.isfinite(found).all()
     x[:, 5:9] = np.where(np.isnan(x[:, 5:9]), 1e6, x[:, 5:9])
     x[::2, 5:9] = np.nan
-    np.testing.assert_array_equal(transform(result, x).z.values, found)
-    whole = transform(result, data.x.values[ROWS : ROWS + 30]).z.values
+    np.testing.assert_array_equal(found_with(x).z.values, found)
+    whole = found_with(data.x.values[ROWS : ROWS + 30]).z.values
     np.testing.assert_allclose(found[1::2], whole[1::2], atol=1e-3)
     assert not np.array_equal(found[::2], whole[::2])
 

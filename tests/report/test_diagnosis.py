@@ -122,4 +122,4 @@ def test_another_start_that_finds_another_number(
     )
     assert len(found) == (others is not None)
     if others:
-        assert f"it began with 5, and other starts that are nearly as good with {others}" in found[0]
+        assert f"the best short fit had 5, and others that are nearly as good had {others}" in found[0]

@@ -12,6 +12,7 @@ from ibpdist.data._base import Chunk
 from ibpdist.inference.ascent.params import GaussianModelParams
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian_params import LOG_2PI, intercept_mean
+from ibpdist.model.observations.imputed import precision_of
 from ibpdist.model.observations.row_noise import Posterior, PrecisionLaw, score
 from ibpdist.model.weights._base import Weights
 
@@ -28,16 +29,10 @@ class Level:
     row_noise: float = 0.0
 
 
-def precision_of(state: RowState) -> Float:
-    """(row) how precise the rows are; one where they have no noise of their own, or none is known yet."""
-    if isinstance(state.precision, Nothing):
-        return np.ones(state.z.shape[1])
-    return np.asarray(state.precision.mean, np.float64)
-
-
 def level(weights: Weights, chunk: Chunk, state: RowState, now: GaussianModelParams) -> Level:
     """Of rows as they are."""
-    observed, kind, times = now.observation, chunk.x.dtype, precision_of(state)
+    observed, kind, known = now.observation, chunk.x.dtype, precision_of(state)
+    times = np.ones(chunk.rows) if known is None else known.astype(np.float64)
     y = weights.combine(state.z, state.w)
     left = chunk.x - intercept_mean(observed).astype(kind) - y.T @ observed.mean.astype(kind)
     seen = np.ones(left.shape, np.bool_) if chunk.observed is None else chunk.observed

@@ -24,7 +24,13 @@ from ibpdist.inference.ascent.params import AnyModelParams, AnyModelSums, ModelP
 from ibpdist.inference.starts import start_questions
 from ibpdist.inference.starts.begin import beginnings, projected
 from ibpdist.inference.starts.factors import Axes, Loadings
-from ibpdist.inference.starts.independent import ROWS_PER_COMPONENT, above_edge, above_median, independent
+from ibpdist.inference.starts.independent import (
+    ROWS_PER_COMPONENT,
+    above_edge,
+    above_median,
+    independent,
+    whitened,
+)
 from ibpdist.inference.starts.pair_rotation import peaked
 from ibpdist.inference.starts.principal import Principal
 from ibpdist.inference.starts.start_questions import RowsAnswer, rows_question
@@ -52,9 +58,9 @@ FORCED = 5
 OFTEN = 0.5
 """Share of the rows above which features are turned."""
 MOST_TURNED = 16
+MORE_OFF = 0.1
+"""Least gain of the share of the rows that lack turned features, summed over these."""
 TURNS = 4
-TINY = 1e-9
-"""Share of the largest variance of scores below which one is nothing."""
 CERTAIN = 20.0
 """Log odds of features that rows are made to have."""
 
@@ -101,7 +107,7 @@ def short_fits(ended: Sequence[Ended], sample: RowsAnswer) -> ShortFits:
     cells = max(float(np.count_nonzero(sample.observed)), 1.0)
     return ShortFits(
         objective=np.array([one.objective / cells for one in ended]),
-        active=np.array([np.count_nonzero(one.params.on > ACTIVE) for one in ended]),
+        active=np.array([np.count_nonzero((one.params.on > ACTIVE) & distinct(one)) for one in ended]),
     )
 
 
@@ -150,7 +156,7 @@ class Ended:
     objective: float
 
 
-def own_of(state: RowState) -> Float:
+def activity(state: RowState) -> Float:
     """(feature, row) E y."""
     found: Float = (state.z * state.w).astype(np.float64)
     return found
@@ -159,26 +165,24 @@ def own_of(state: RowState) -> Float:
 def strength(at: Ended) -> Float:
     """(feature) variance over the rows of what a feature explains of a row, in units of the noise."""
     seen = at.params.observation
-    found: Float = own_of(at.state).var(axis=1) * (seen.mean**2 / seen.noise).sum(axis=1)
+    found: Float = activity(at.state).var(axis=1) * (seen.mean**2 / seen.noise).sum(axis=1)
     return found
 
 
-def strong(at: Ended) -> Index:
+def distinct(at: Ended) -> NDArray[np.bool_]:
+    """(feature) whether it stands out of the noise: short fits still have features that explain nothing."""
+    share = at.params.observation.noise.size / float(at.params.rows)
+    found: NDArray[np.bool_] = strength(at) > 2 * np.sqrt(share) + share
+    return found
+
+
+def often_on(at: Ended) -> Index:
     """Features that most rows have and that stand out of the noise, at most so many, the strongest ones;
     none where rows are too few."""
     found, rows = strength(at), float(at.params.rows)
-    share = at.params.observation.noise.size / rows
-    edge = 2 * np.sqrt(share) + share
-    often = np.flatnonzero((at.params.on > OFTEN * rows) & (found > edge))
+    often = np.flatnonzero((at.params.on > OFTEN * rows) & distinct(at))
     chosen = np.sort(often[np.argsort(-found[often], kind="stable")[:MOST_TURNED]])
     return chosen if rows >= ROWS_PER_COMPONENT * len(chosen) else chosen[:0]
-
-
-def covariance_root(y: Float) -> Float:
-    """A root of the covariance of y (feature, row)."""
-    values, vectors = np.linalg.eigh(np.cov(y, bias=True).reshape(len(y), -1))
-    root: Float = vectors * np.sqrt(np.maximum(values, TINY * values[-1]))
-    return root
 
 
 @dataclass(frozen=True)
@@ -221,24 +225,30 @@ class Trial:
     def turned(self, at: Ended, passes: int) -> Ended:
         """The fit after features that most rows have were turned in pairs, as often as that helps."""
         for _ in range(TURNS):
-            often = strong(at)
-            if not len(often):
+            begun = self._turned(at, often_on(at))
+            if begun is None:
                 break
-            found = self._passes(self._turned(at, often), passes)
+            found = self._passes(begun, passes)
             if found.objective <= at.objective + FLAT * abs(at.objective):
                 break
             at = found
         return at
 
-    def _turned(self, at: Ended, often: Index) -> Ended:
-        """After some passes in which rows are as likely to have these features, turned, as to lack them."""
+    def _turned(self, at: Ended, often: Index) -> Ended | None:
+        """After some passes in which rows are as likely to have these features, turned, as to lack them; None
+        where hardly more rows lack them then."""
+        if not len(often):
+            return None
         params, state, seen = at.params, at.state, projected(self.model)
-        y, mean = own_of(state)[often], params.observation.mean.copy()
-        centre, root = y.mean(axis=1), covariance_root(y)
-        scores = np.linalg.solve(root, y - centre[:, None])
-        found = peaked(scores, 1 / np.sqrt(strength(at)[often]))
+        y, mean = activity(state)[often], params.observation.mean.copy()
+        scores, root = whitened(y)
+        made = peaked(scores, 1 / np.sqrt(strength(at)[often]))
+        lacking = float((1 - params.on[often] / float(params.rows)).sum())
+        if made.heights.sum() < lacking + MORE_OFF:
+            return None
+        found, clear = made.components, often[made.clear]
         back = root @ found.turn.T
-        origin = intercept_mean(params.observation) + (centre + back @ found.off) @ mean[often]
+        origin = intercept_mean(params.observation) + (y.mean(axis=1) + back @ found.off) @ mean[often]
         mean[often] = back.T @ mean[often]
         observed = seen.initial(params.observation, mean)
         z, w, places = state.z.copy(), state.w.copy(), np.arange(len(mean))
@@ -248,11 +258,12 @@ class Trial:
             observation=seen.moved(observed, origin),
             weights=slab_at(params.weights, places),
         )
-        odds = np.where(places < 0, 0.0, self.model.prior.log_odds(params.prior))
-        made = dataclasses.replace(at, params=begun, state=replace(state, z=z, w=w))
+        odds = np.array(self.model.prior.log_odds(params.prior))
+        odds[clear] = 0.0
+        ended = dataclasses.replace(at, params=begun, state=replace(state, z=z, w=w))
         for _ in range(FORCED):
-            made = self._step(made.params, made.state, odds)
-        return made
+            ended = self._step(ended.params, ended.state, odds)
+        return ended
 
     def _passes(self, at: Ended, most: int) -> Ended:
         """Passes until the objective is flat."""

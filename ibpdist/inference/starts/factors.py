@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.inference.starts.independent import whitened
+
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
@@ -19,8 +21,6 @@ _LEAST_SHARE, _LEAST_NOISE = 1e-3, 0.02
 _TURNS, _STILL = 50, 1e-6
 _NUMBERS = 1 << 22
 """Numbers in the matrices of rows that are solved at once."""
-_TINY = 1e-9
-"""Share of the largest variance of scores below which one is nothing."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,7 @@ class Axes:
         else:
             plain = unturned(self.values, self.vectors, self.variances)
             found = regressed_scores(plain.mean[:count], plain.noise, away, observed)
-        found = found - found.mean(axis=0)
-        values, turn = np.linalg.eigh(found.T @ found / len(found))
-        white = turn / np.sqrt(np.maximum(values, _TINY * values[-1]))
-        made: Matrix = turn @ (white.T @ found.T)
-        return made
+        return whitened(found.T)[0]
 
 
 def most(rows: int, columns: int, features: int) -> int:

@@ -26,6 +26,8 @@ NORMAL_LOG_COSH = 0.374567
 """Mean of log cosh of a standard normal."""
 ROWS_PER_COMPONENT = 5
 """With fewer rows rotations of the scores do not come back when some of the rows are left out."""
+TINY = 1e-9
+"""Share of the largest variance of scores below which one is nothing."""
 MOST_ROWS = 20_000
 """Rows from which the rotation is found."""
 
@@ -54,6 +56,15 @@ def above_median(values: Vector, trace: float, rows: int, columns: int) -> int:
 def above_edge(values: Vector, trace: float, rows: int, columns: int) -> int:
     """How many leading components stand out of noise that is the same in all columns."""
     return leading_spectrum(values, trace, rows, columns, len(values)).rank
+
+
+def whitened(values: Matrix) -> tuple[Matrix, Matrix]:
+    """Values (component, row) about their means with the covariance I, and the symmetric root of their
+    covariance, which leads back."""
+    away = values - values.mean(axis=1, keepdims=True)
+    size, axes = np.linalg.eigh(away @ away.T / values.shape[1])
+    lengths = np.sqrt(np.maximum(size, TINY * size[-1]))
+    return axes @ ((axes / lengths).T @ away), (axes * lengths) @ axes.T
 
 
 def independent(scores: Matrix, rng: np.random.Generator, tries: int = 1) -> Components:

@@ -2,14 +2,17 @@
 
 A feature that rows have or lack has a peak in its scores: all rows without it lie within the noise of one
 value. Fits that have mixed two such features, or that take the wrong value for none, have them in nearly
-every row. Each pair is turned in its plane to where the two peaks are highest, which also finds features
-whose activities are hardly less normal together than alone.
+every row. Each pair is turned in its plane to where the two peaks are highest. That also separates features
+whose scores are no less normal alone than mixed, which independent components (independent.py) do not.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erf
 
 from ibpdist.inference.starts.independent import Components
 
@@ -27,20 +30,38 @@ LEAST_WIDTH = 0.1
 BINS = 4
 """Bins of a histogram in the width of a peak."""
 GAIN = 1e-3
-"""Gain of the squares of the two shares below which a pair stays as it is."""
+"""Gain of the squares of the two heights below which a pair stays as it is."""
+CLEAR = 2.0
+"""A peak is higher than this multiple of what a normal component has within its width."""
 
 
-def peaked(scores: Matrix, noise: Vector) -> Components:
-    """Components of centred scores (component, row) of unit variance, whose noise has standard deviations
-    `noise` (component): each with a mean above the value at which it is off."""
+@dataclass(frozen=True)
+class Peaked:
+    """Components that have peaks, each with a mean above the value at which it is off, and the heights of the
+    peaks (component): zero without a clear one, and then a component is off at its mean."""
+
+    components: Components
+    heights: Vector
+
+    @property
+    def clear(self) -> NDArray[np.bool_]:
+        """(component) whether it has a clear peak."""
+        found: NDArray[np.bool_] = self.heights > 0
+        return found
+
+
+def peaked(scores: Matrix, noise: Vector) -> Peaked:
+    """Of centred scores (component, row) of unit variance, whose noise has standard deviations `noise`
+    (component)."""
     few, width = scores[:, :MOST_ROWS], max(WIDTH * float(np.median(noise)), LEAST_WIDTH)
     turn = np.eye(len(scores))
     for _ in range(ROUNDS):
         if not _turn_pairs(few, width, turn):
             break
-    _, off = peaks(turn @ few, width)
+    high = heights(turn @ few, width)
+    off = np.where(high > 0, peaks(turn @ few, width)[1], 0.0)
     sign = np.where(off > 0, -1.0, 1.0)
-    return Components(sign[:, None] * turn, sign * off)
+    return Peaked(Components(sign[:, None] * turn, sign * off), high)
 
 
 def _turn_pairs(few: Matrix, width: float, turn: Matrix) -> bool:
@@ -50,13 +71,20 @@ def _turn_pairs(few: Matrix, width: float, turn: Matrix) -> bool:
     for i in range(len(turn)):
         for j in range(i + 1, len(turn)):
             a, b = turn[i] @ few, turn[j] @ few
-            value = peaks(cos * a + sin * b, width)[0] ** 2 + peaks(cos * b - sin * a, width)[0] ** 2
+            value = heights(cos * a + sin * b, width) ** 2 + heights(cos * b - sin * a, width) ** 2
             best = int(np.argmax(value))
             if value[best] > value[0] + GAIN:
                 c, s = cos[best, 0], sin[best, 0]
                 turn[[i, j]] = np.array([[c, s], [-s, c]]) @ turn[[i, j]]
                 changed = True
     return changed
+
+
+def heights(values: Matrix, width: float) -> Vector:
+    """Heights of the peaks of rows of `values`, zero where a normal component is nearly as high."""
+    share = peaks(values, width)[0]
+    found: Vector = np.where(share > CLEAR * erf(width / np.sqrt(8)), share, 0.0)
+    return found
 
 
 def peaks(values: Matrix, width: float) -> tuple[Vector, Vector]:

@@ -104,8 +104,8 @@ class ChunkPrecisions:
     def __init__(self, params: GaussianParams, chunk: Chunk) -> None:
         self.params, self.tables = params, squares_of(params, chunk.x.dtype)
         self.law = precision_law(params)
-        self.squares, self.cells, self.drawn = np.empty((3, chunk.rows))
-        self.draws = False
+        self.squares, self.cells = np.empty((2, chunk.rows))
+        self.drawn: Float | None = None
         self.weight = np.zeros(len(self.tables.cells))
         self.totals = np.zeros((2, chunk.x.shape[1]))
 
@@ -124,17 +124,20 @@ class ChunkPrecisions:
     def _precisions(self, tile: Tile, cells: Float, left: Float, chances: Float | None) -> Float:
         if chances is None:
             return self.law.mean(cells, left)
-        self.draws, drawn = True, Posterior.of(self.law, cells, left, chances).mean
-        self.drawn[tile.rows] = drawn
-        return drawn
+        if self.drawn is None:
+            self.drawn = np.empty(self.cells.size)
+        self.drawn[tile.rows] = Posterior.of(self.law, cells, left, chances).mean
+        return np.asarray(self.drawn[tile.rows])
 
     def sums(self) -> RowNoiseSums:
         """Sums over all rows of the chunk."""
         first, second = self.totals
         total = first + self.tables.origin.astype(np.float64) * self.weight[self.params.group]
         squares = second + self.tables.origin * (first + total)
-        drawn = self.draws
-        found = Posterior.known(self.drawn) if drawn else Posterior.of(self.law, self.cells, self.squares)
+        if self.drawn is None:
+            found = Posterior.of(self.law, self.cells, self.squares)
+        else:
+            found = Posterior.known(self.drawn)
         return found.sums(self.cells, WeightedTotals(self.weight, total, squares))
 
 

@@ -51,6 +51,15 @@ def test_a_fit_begins_near_the_features(positive, missing):
     np.testing.assert_allclose(params.on[places] / len(x), z.mean(axis=0), atol=0.1)
 
 
+def test_short_fits_are_told_with_the_features_that_explain_something():
+    """They still have others, which explain nothing and were not deleted yet."""
+    _, params, _ = begun(planted()[0])
+    best_one = int(np.argmax(params.starts.objective))
+    assert params.starts.active[best_one] == 3
+    assert len(params.on) == 8
+    assert (params.on > 200).sum() > 3
+
+
 def test_whoever_has_positive_features_is_found():
     """A principal start makes the most frequent feature one that every row has."""
     x, z, _ = planted()

@@ -45,7 +45,9 @@ def test_peaks_are_the_fullest_windows():
 def test_features_are_turned_apart(seed):
     s, on = switches(seed=seed)
     scores = white(s)
-    found = peaked(scores, np.full(2, NOISE / s.std()))
+    made = peaked(scores, np.full(2, NOISE / s.std()))
+    assert made.clear.all()
+    found = made.components
     np.testing.assert_allclose(found.turn @ found.turn.T, np.eye(2), atol=1e-12)
     turned = found.turn @ scores
     alike = np.corrcoef(np.vstack([turned, s]))[:2, 2:]
@@ -60,10 +62,19 @@ def test_features_are_turned_apart(seed):
 def test_what_is_apart_stays_as_it_is():
     s, _ = switches()
     scores = white(s)
-    first = peaked(scores, np.full(2, NOISE))
-    again = peaked(first.turn @ scores, np.full(2, NOISE))
+    first = peaked(scores, np.full(2, NOISE)).components
+    again = peaked(first.turn @ scores, np.full(2, NOISE)).components
     np.testing.assert_array_equal(again.turn, np.eye(2))
     np.testing.assert_allclose(again.off, first.off, atol=1e-12)
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05, 0.2])
+def test_normal_components_stay_as_they_are(noise):
+    scores = np.random.default_rng(4).normal(size=(3, 1000))
+    made = peaked(scores, np.full(3, noise))
+    assert not made.clear.any()
+    np.testing.assert_array_equal(made.components.turn, np.eye(3))
+    np.testing.assert_array_equal(made.components.off, np.zeros(3))
 
 
 @pytest.mark.slow

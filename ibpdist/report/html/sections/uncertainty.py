@@ -30,7 +30,8 @@ def body(facts: Facts) -> Html:
     )
     verdicts = [one for say in (*own, _heldout, _fits, _notices) for one in say(facts)]
     entries = [_entry(kind, sentence) for kind, sentence in verdicts]
-    odd = [tag("li", _remark(facts, text), data_remark="diagnosis") for text in _remarks(facts)]
+    texts = (*_remarks(facts), *diagnosis.remarks_on_parameters(facts.result["params"]))
+    odd = [tag("li", _remark(facts, text), data_remark="diagnosis") for text in texts]
     more = [tag("h3", "Things to check"), tag("ul", odd, class_="remarks")] if odd else None
     return join(tag("ul", entries, class_="verdicts"), more, _narrow(facts))
 
@@ -222,7 +223,6 @@ def _remarks(facts: Facts) -> Iterator[str]:
     used_up = diagnosis.used_up(most)
     remarks = diagnosis.remarks(facts.result["diagnosis"], most, weighted)
     yield from (text for text in remarks if text != used_up)
-    yield from diagnosis.remarks_on_parameters(facts.result["params"])
 
 
 def _remark(facts: Facts, text: str) -> Html:
