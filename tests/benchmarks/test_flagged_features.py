@@ -36,7 +36,7 @@ def test_the_numbers_of_a_line():
 def test_the_command_prints_a_table(monkeypatch, capsys):
     pytest.importorskip("sklearn")
     monkeypatch.setitem(real_sets.MADE, "breast", lambda: draw(CLEAR).x)
-    arguments = ["3", "--sets", "breast", "--features", "4", "--subsamples", "2", "--set", "steps=20"]
+    arguments = ["3", "--sets", "breast", "--features", "4", "100", "--subsamples", "2", "--set", "steps=20"]
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split()[:3] == ["breast", "4", "3"]
