@@ -73,9 +73,10 @@ def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: in
     sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
     entries = max(systems.entries(fit.spec.system, fit.spec.set) for fit in fits)
     largest, count = max(sizes), processes or place.processes
+    held = max(systems.rows_held(fit.spec.system, fit.spec.set, source.columns, largest) for fit in fits)
     alike = -(-sum(sizes) // largest)
     limit = place.memory or available(count)
-    return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries)
+    return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries, held=held)
 
 
 def _fits(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> bool:

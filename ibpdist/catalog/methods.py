@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ibpdist.inference._base import AnyParallel
     from ibpdist.inference.in_turn.sequential import Sequential
     from ibpdist.model.model import AnyModel
+    from ibpdist.model.priors._base import Prior
+    from ibpdist.model.weights._base import Weights
 
     Algorithm = AnyParallel | Sequential
 
@@ -65,15 +67,13 @@ class Method:
 
 
 def _ascent(model: AnyModel, asked: MethodOptions) -> AnyParallel:
-    """Coordinate ascent with the moves that there are; `auto` is the default start of the weights, and the
-    principal one where rows have every feature: there rotations are equivalent."""
+    """Coordinate ascent with the moves that there are."""
     from ibpdist.inference.ascent.coordinate import Coordinate
     from ibpdist.inference.ascent.schedules import moves_for
     from ibpdist.inference.ascent.search import Search
 
     moves, anneal = asked.flag("moves", True), asked.number("anneal", 1.0, 1.0)
-    default = "principal" if model.prior.dense else model.weights.default_start
-    begin = asked.start(default, starts())
+    begin = asked.start(default_start(model.prior, model.weights), starts())
     fit = Coordinate(model, asked.features, asked.inner, begin, anneal)
     schedule = moves_for(model) if moves else None
     return fit if schedule is None else Search(fit, schedule)
@@ -169,6 +169,12 @@ def variational(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     return _ascent(
         Model(prior, model.weights, model.observation), MethodOptions(asked.features, asked.inner, 0, {})
     )
+
+
+def default_start(prior: Prior | type[Prior], weights: Weights | type[Weights]) -> str:
+    """That of the weights, and the principal one where rows have every feature: there rotations are
+    equivalent."""
+    return "principal" if prior.dense else weights.default_start
 
 
 def starts() -> dict[str, Any]:

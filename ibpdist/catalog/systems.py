@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
-from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions
+from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions, default_start, starts
 
 if TYPE_CHECKING:
     from ibpdist.catalog.methods import Algorithm
@@ -168,6 +168,14 @@ def entries(system: str, settings: Mapping[str, object]) -> int:
     moves = settings.get("moves", True) and not row.sampler
     each = 2 if row.weights_type.has_weights else 1
     return each * (2 if moves else 1)
+
+
+def rows_held(system: str, settings: Mapping[str, object], columns: int, features: int) -> int:
+    """About how many whole rows the start of a fit, or of the fit before a sampler, holds in memory."""
+    row, name = find(system), str(settings.get("start", "auto"))
+    default = default_start(row.prior_type, row.weights_type)
+    begin = starts().get(default if name in ("auto", "fit") else name)
+    return 0 if begin is None else int(begin.rows_held(columns, features))
 
 
 def most_features(system: str, settings: Mapping[str, object]) -> int:

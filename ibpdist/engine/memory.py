@@ -26,12 +26,19 @@ class Plan:
     base: int
     chunks: int
     sums: int
+    start: int
     state: int
     cache: int
     spill: bool
 
     def __str__(self) -> str:
-        parts = {"base": self.base, "chunks": self.chunks, "sums": self.sums, "cache": self.cache}
+        parts = {
+            "base": self.base,
+            "chunks": self.chunks,
+            "sums": self.sums,
+            "start": self.start,
+            "cache": self.cache,
+        }
         words = [f"{name} {size(number)}" for name, number in parts.items() if number >= 2**20]
         where = "in files" if self.spill else "in memory"
         return f"memory of a process: {', '.join(words)}, row state {self.state / 2**20:,.1f} MB {where}"
@@ -45,27 +52,31 @@ def plan(
     cache: int | None = None,
     fits: int = 1,
     entries: int = 1,
+    held: int = 0,
 ) -> Plan:
     """What each of `processes` needs for `features` features, within `limit` bytes each.
 
-    A row keeps `entries` numbers for each feature of each of `fits` fits (see `catalog.entries`).
+    A row keeps `entries` numbers for each feature of each of `fits` fits (see `catalog.entries`), whose
+    starts hold `held` rows each (`catalog.rows_held`): with what is observed of them, and twice while those
+    of the chunks are joined.
     When short, the data cache goes first, then row state to files; what still does not fit is
     refused with the chunk size that does.
     """
-    start, stop = source.bounds(0)
+    first, last = source.bounds(0)
     itemsize = source.dtype.itemsize
     row = source.columns * itemsize
-    chunks = CHUNKS * (stop - start) * row
+    chunks = CHUNKS * (last - first) * row
     sums = 2 * 8 * features * (features + source.columns) * fits
+    start = 2 * min(held, source.rows) * source.columns * (itemsize + 1) * fits // processes
     state = source.rows * features * itemsize * entries * fits // processes
-    room = int(USABLE * limit) - BASE - chunks - sums
+    room = int(USABLE * limit) - BASE - chunks - sums - start
     if room < 0:
-        _refuse(limit, BASE + chunks + sums, row, room + chunks)
+        _refuse(limit, BASE + chunks + sums + start, row, room + chunks)
     spill = state > room
     left = room if spill else room - state
     share = -(-source.rows * row // processes)
     wanted = share if cache is None else cache
-    return Plan(limit, BASE, chunks, sums, state, max(0, min(left, wanted)), spill)
+    return Plan(limit, BASE, chunks, sums, start, state, max(0, min(left, wanted)), spill)
 
 
 def available(processes: int) -> int:

@@ -90,11 +90,13 @@ class Place:
         here = f"{self.workers} local processes" if self.workers else "this process"
         return f"the cluster at {self.scheduler}" if self.scheduler else here
 
-    def plan(self, source: Source, features: int, processes: int | None = None, *, entries: int = 1) -> Plan:
+    def plan(
+        self, source: Source, features: int, processes: int | None = None, *, entries: int = 1, held: int = 0
+    ) -> Plan:
         """The memory of each process; refuses what does not fit."""
         count = processes or self.processes
         limit = self.memory or available(count)
-        return plan(source, features, count, limit, self.cache, entries=entries)
+        return plan(source, features, count, limit, self.cache, entries=entries, held=held)
 
     def refuse_silent(self) -> None:
         """ClusterLost, before anything is written, when there is a scheduler and it does not answer."""

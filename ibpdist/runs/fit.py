@@ -361,7 +361,8 @@ def planned(job: Job, place: Place, processes: int | None = None) -> Plan:
     spec = job.spec
     features = PLANNED if spec.truncation == "auto" else spec.truncation
     entries = spec.chains * systems.entries(spec.system, spec.set)
-    return place.plan(job.seen, features, processes, entries=entries)
+    held = systems.rows_held(spec.system, spec.set, job.source.columns, features)
+    return place.plan(job.seen, features, processes, entries=entries, held=held)
 
 
 def _is_path(data: Data) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW, HARD, MEAN
-from ibpdist.catalog.systems import SYSTEMS, build, entries, find, settings_of
+from ibpdist.catalog.systems import SYSTEMS, build, entries, find, rows_held, settings_of
 from tests.support.model_cases import ASCENT, AT_ONCE, chunked, fit, plain, problem
 
 NAMES = [
@@ -68,6 +68,20 @@ def test_entries_are_what_rows_keep(name, moves):
     assert tries == moves
     assert entries(name, {"moves": moves}) == numbers * (2 if tries else 1)
     assert entries(name, {}) == entries(name, {"moves": True})
+
+
+def test_rows_that_starts_hold():
+    sample = rows_held("fa-vi-infinite", {}, 100, 8)
+    assert sample == 40_000
+    assert rows_held("fa-gibbs-infinite", {}, 100, 8) == sample, "a fit comes before the sampler"
+    assert rows_held("lg-vi-infinite", {"start": "best"}, 100, 8) == sample
+    assert rows_held("lg-vi-infinite", {"start": "rows"}, 100, 8) == 32
+    for system, start in (
+        ("lg-vi-infinite", "auto"),
+        ("fa-vi-dense", "auto"),
+        ("fa-gibbs-infinite", "empty"),
+    ):
+        assert rows_held(system, {"start": start}, 100, 8) == 0
 
 
 def test_results_by_name():

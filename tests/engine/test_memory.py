@@ -84,6 +84,15 @@ def test_a_second_row_state_goes_to_files_where_one_would_fit():
     assert used <= 0.6 * two.limit, "what is refused is refused before row state is looked at"
 
 
+def test_rows_that_a_start_holds_go_before_the_cache():
+    few, many = plan(BIG, 40, 2, 1200 * MB), plan(BIG, 40, 2, 1200 * MB, held=50_000)
+    assert (few.start, many.start) == (0, 50_000 * 256 * 5)
+    assert "start 61 MB" in str(many)
+    assert few.cache - many.cache == many.start
+    assert plan(BIG, 40, 2, 64 << 30, held=9_000_000).start == 4_000_000 * 256 * 5, "there are no more rows"
+    assert plan(BIG, 40, 2, 64 << 30, fits=3, held=1000).start == 3 * 1000 * 256 * 5
+
+
 def test_in_words():
     said = str(plan(BIG, 40, 2, 1000 * MB))
     assert "row state 305.2 MB in files" in said

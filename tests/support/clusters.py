@@ -13,7 +13,7 @@ from ibpdist.engine.watch import Patience
 from ibpdist.runs.loop import drive
 from tests.support.toy import OPEN_TOY
 
-PLAN = Plan(limit=1 << 30, base=0, chunks=0, sums=0, state=0, cache=1 << 20, spill=False)
+PLAN = Plan(limit=1 << 30, base=0, chunks=0, sums=0, start=0, state=0, cache=1 << 20, spill=False)
 IMPATIENT = Patience(named=3.0, worker=10.0, cluster=20.0, scheduler=2.0, stall=60.0)
 
 

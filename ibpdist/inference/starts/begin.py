@@ -28,6 +28,11 @@ class Begin(Protocol):
 
     name: ClassVar[str]
 
+    @staticmethod
+    def rows_held(columns: int, features: int) -> int:
+        """About how many whole rows are in memory at once."""
+        ...
+
     def ask(
         self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws
     ) -> Any | None: ...
@@ -44,6 +49,10 @@ class Random:
     """A random dictionary; prevalences as if every feature were on in half of the rows."""
 
     name: ClassVar[str] = "random"
+
+    @staticmethod
+    def rows_held(columns: int, features: int) -> int:
+        return 0
 
     def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> None:
         return None
@@ -67,6 +76,10 @@ class Rows:
 
     name: ClassVar[str] = "rows"
 
+    @staticmethod
+    def rows_held(columns: int, features: int) -> int:
+        return SPARE * features
+
     def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return None if known else start_questions.sample(survey, SPARE * features)
 
@@ -86,6 +99,10 @@ class TruncatedSVD:
     """The leading principal components, as long as their standard deviations."""
 
     name: ClassVar[str] = "svd"
+
+    @staticmethod
+    def rows_held(columns: int, features: int) -> int:
+        return 0
 
     def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         if survey.cells.size > start_questions.WIDE:

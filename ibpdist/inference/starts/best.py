@@ -74,13 +74,17 @@ class Best:
 
     name: ClassVar[str] = "best"
 
+    @staticmethod
+    def rows_held(columns: int, features: int) -> int:
+        return min(max(CELLS // columns, ROWS_PER_FEATURE * features), max(MOST_CELLS // columns, 1))
+
     def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         if known and isinstance(known[-1][1], RowsAnswer):
             return None
         asked = self.principal.ask(model, features, survey, known, draws)
         if asked is not None:
             return asked
-        return rows_question(survey, sample_rows(survey, features))
+        return rows_question(survey, self.rows_held(survey.cells.size, features))
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         return start_questions.answer(chunk, question, draws)
@@ -117,12 +121,6 @@ def with_finite_prior(model: AnyModel) -> AnyModel:
         return model
     mass = model.prior.mass  # type: ignore[attr-defined]  # all priors of features that rows may lack have one
     return dataclasses.replace(model, prior=BetaBernoulli(mass))
-
-
-def sample_rows(survey: Survey, features: int) -> int:
-    """How many rows short fits see."""
-    columns = survey.cells.size
-    return min(max(CELLS // columns, ROWS_PER_FEATURE * features), max(MOST_CELLS // columns, 1))
 
 
 def _turned(axes: Axes, sample: RowsAnswer, survey: Survey, draws: Draws) -> Iterator[tuple[Loadings, Float]]:

@@ -35,6 +35,10 @@ class Principal:
 
     name: ClassVar[str] = "principal"
 
+    @staticmethod
+    def rows_held(columns: int, features: int) -> int:
+        return 0
+
     def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         columns = survey.cells.size
         width = most(int(survey.rows), columns, features) + SPARE

@@ -50,6 +50,10 @@ class Spectral:
 
     name: ClassVar[str] = "spectral"
 
+    @staticmethod
+    def rows_held(columns: int, features: int) -> int:
+        return 0
+
     def ask(self, model: AnyModel, features: int, survey: Survey, known: Known, draws: Draws) -> Any | None:
         centre, columns = mean(survey), survey.cells.size
         wide = columns > WIDE

@@ -77,11 +77,9 @@ def test_few_rows_begin_at_principal_axes(monkeypatch):
 
 
 def test_samples_of_wide_data_are_bounded(monkeypatch):
-    x, *_ = planted()
-    _, _, seen = begun(x)
-    assert best.sample_rows(seen, 8) == best.CELLS // 30
+    assert Best.rows_held(30, 8) == best.CELLS // 30
     monkeypatch.setattr(best, "MOST_CELLS", 600)
-    assert best.sample_rows(seen, 8) == 20
+    assert Best.rows_held(30, 8) == 20
 
 
 def test_a_sample_stands_for_all_rows(monkeypatch):
