@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import NOTHING, replace
+from ibpdist.base.structs import NOTHING, Nothing, replace
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Known
 from ibpdist.inference.ascent.coordinate import ACTIVE, Coordinate
@@ -202,12 +202,19 @@ class Trial:
         return ModelParams(observation=seen, **beginnings(self.model, on, survey, rng, self.features))
 
     def fitted(self, params: AnyModelParams, passes: int) -> Ended:
-        """After some passes from parameters of these rows, in the first of which rows have every feature."""
-        forced = np.full(len(params.ids), CERTAIN)
-        at = self._step(params, self._state(params), forced)
+        """After some passes from parameters of these rows, in the first of which rows have every feature and
+        are even."""
+        forced, own = np.full(len(params.ids), CERTAIN), params.observation
+        even = replace(params, observation=replace(own, row_noise=NOTHING))
+        at = self._step(even, self._state(even), forced)
         for _ in range(1, FORCED):
             at = self._step(at.params, at.state, forced)
-        return self._passes(at, passes - FORCED)
+        if isinstance(own.row_noise, Nothing):
+            return self._passes(at, passes - FORCED)
+        at = self._passes(at, passes // 2 - FORCED)
+        uneven = replace(at.params, observation=replace(at.params.observation, row_noise=own.row_noise))
+        odds = self.model.prior.log_odds(uneven.prior)
+        return self._passes(self._step(uneven, at.state, odds), passes - passes // 2 - 1)
 
     def positive(self, params: AnyModelParams, passes: int) -> list[Ended]:
         """A fit whose weights are positive in the first passes, if those of the model may be."""

@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 import ibpdist as ibp
 from ibpdist.base.randomness import Draws
+from ibpdist.base.structs import Nothing
 from ibpdist.catalog.systems import build
 from ibpdist.inference.starts import best
 from ibpdist.inference.starts.best import Best, Trial
@@ -66,6 +67,38 @@ def test_whoever_has_positive_features_is_found():
     found = ibp.fit(x, system="fa-vi-infinite", K=8, seed=0, serial=True)["params"]
     prevalence = found["prevalence"].values[found["active"].values]
     np.testing.assert_allclose(prevalence, np.sort(z.mean(axis=0))[::-1], atol=0.03)
+
+
+@pytest.mark.parametrize("row_noise", ["learn", "none"])
+def test_rows_are_even_in_the_first_half_of_the_passes(row_noise, monkeypatch):
+    step, seen = Trial._step, []
+
+    def told(trial, params, *rest):
+        seen.append(isinstance(params.observation.row_noise, Nothing))
+        return step(trial, params, *rest)
+
+    monkeypatch.setattr(Trial, "_step", told)
+    monkeypatch.setattr(best, "FLAT", 0.0)
+    x, *_ = planted()
+    begun(x, row_noise=row_noise)
+    each = best.PASSES
+    first = seen[:each]
+    assert first == [True] * (each // 2) + [row_noise == "none"] * (each - each // 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_uneven_rows_do_not_take_the_place_of_features(seed):
+    """Most pixels of digits are rarely used: rows that begin uneven explain what features would."""
+    digits = pytest.importorskip("sklearn.datasets").load_digits().data
+    x = digits[np.random.default_rng(seed).permutation(len(digits))[:360]]
+    x = (x[:, x.std(axis=0) > 0] - x[:, x.std(axis=0) > 0].mean(axis=0)) / x[:, x.std(axis=0) > 0].std(axis=0)
+    uneven, even = (
+        ibp.fit(x, system="fa-vi-infinite", K=10, seed=0, serial=True, row_noise=one)
+        for one in ("learn", "none")
+    )
+    assert uneven.attrs["objective"] > even.attrs["objective"]
+    assert uneven["params"]["active"].values.sum() > 5
 
 
 def test_few_rows_begin_at_principal_axes(monkeypatch):
