@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.campaigns.directory import Fit
 from ibpdist.catalog import systems
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.engine.memory import Plan, available, plan
 from ibpdist.engine.place import Place
@@ -19,6 +21,20 @@ LARGEST = 256
 TASKS = 16
 """Tasks of a step for each worker with which one group is enough: its updates, during which workers wait,
 are short against them."""
+
+
+def view(spec: FitSpec) -> tuple[Any, ...]:
+    """What decides which data a fit of the campaign sees."""
+    subsample = () if spec.member is None else (spec.seed, spec.member, spec.subsample)
+    return (spec.holdout, *subsample)
+
+
+def by_view(fits: Sequence[Fit]) -> list[list[Fit]]:
+    """Fits that see the same data, together and in order."""
+    alike: dict[tuple[Any, ...], list[Fit]] = {}
+    for fit in fits:
+        alike.setdefault(view(fit.spec), []).append(fit)
+    return list(alike.values())
 
 
 def is_sampler(fit: Fit) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ibpdist.base.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
 from ibpdist.base.progress import Count, Sweep
 from ibpdist.base.words import command
+from ibpdist.campaigns import divided
 from ibpdist.campaigns import group as groups
 from ibpdist.campaigns import summary as table
 from ibpdist.campaigns.directory import (
@@ -29,16 +30,19 @@ from ibpdist.campaigns.directory import (
     sealed_grid,
 )
 from ibpdist.campaigns.groups import (
+    by_view,
     grouped,
     is_sampler,
     parallel_groups,
     planned_for,
     resources_per_group,
     spread,
+    view,
 )
 from ibpdist.campaigns.progress import CampaignProgress
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.campaigns.timing import Timing
+from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.output_path import refuse_place
@@ -51,7 +55,8 @@ from ibpdist.engine.serial import Serial
 from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.fit import advance
-from ibpdist.runs.job import as_begun, job_on, seen_by_fits
+from ibpdist.runs.job import as_begun, job_on, seen_by, seen_by_fits
+from ibpdist.runs.stability import refuse_small
 from ibpdist.storage import records
 
 if TYPE_CHECKING:
@@ -76,7 +81,8 @@ def sweep(
     """Make all fits of a grid that are not in RUN yet; the campaign, as `open_campaign` gives it.
 
     campaign: a YAML file, or a mapping with its keys: data, system, truncation, restarts, seed, steps,
-    rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin.
+    rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin; for other
+    systems stability, the number of subsamples of the rows that each fit is made of as well, and subsample.
     run: the directory of the campaign. An interrupted campaign is continued; with more values than before
     only the new fits are computed; failed fits are repeated.
     workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
@@ -138,23 +144,28 @@ class CampaignRunner:
     """The share of the place that each of the groups has which advance side by side."""
     status: CampaignProgress = field(init=False)
     wanted: set[str] = field(default_factory=set)
-    """Ids of the fits to make."""
+    """Ids of the fits and parts of fits to make."""
+    divided: list[Fit] = field(default_factory=list)
+    """Fits to complete when their parts are there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    views: dict[float | str, Source] = field(default_factory=dict)
-    """The data as fits see them, by hold-out."""
+    views: dict[tuple[Any, ...], Source] = field(default_factory=dict)
+    """The data as fits see them."""
 
     def __post_init__(self) -> None:
         path = self.directory.path
-        self.status = CampaignProgress(
-            path, self.manifest.fits, self.progress, self._trial, self.place.distributed
-        )
+        parts = [part for fit in self.manifest.fits for part in fit.parts]
+        self.status = CampaignProgress(path, parts, self.progress, self._trial, self.place.distributed)
 
     def run(self) -> None:
         fits = self.manifest.fits
         for fit in fits:
             self.directory.forget_failure(fit)
-        wanted = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
+        new = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
+        self.divided = [fit for fit in new if fit.parts != [fit]]
+        path = self.directory.path
+        wanted = [part for fit in new for part in fit.parts if not is_finished(path, part.id)]
         self.wanted = {fit.id for fit in wanted}
+        self._complete()
         self.status.rest()
         if wanted:
             with self.place.cluster(self.status.wait) as cluster:
@@ -173,12 +184,15 @@ class CampaignRunner:
     def timing(self) -> Timing:
         return Timing(self.source, self.place.processes)
 
-    def seen(self, fit: Fit) -> Source:
+    def seen(self, spec: FitSpec) -> Source:
         """The data as a fit sees them."""
-        recipe = fit.spec.holdout
-        if recipe not in self.views:
-            self.views[recipe] = seen_by_fits(self.source, recipe)
-        return self.views[recipe]
+        key = view(spec)
+        if key not in self.views:
+            if spec.member is None:
+                self.views[key] = seen_by_fits(self.source, spec.holdout)
+            else:
+                self.views[key] = seen_by(spec, self.seen(spec.model_copy(update={"member": None})))
+        return self.views[key]
 
     def _is_made(self, fit: Fit) -> bool:
         """Whether its result is there; when the log does not record its end, the fit has failed."""
@@ -192,9 +206,13 @@ class CampaignRunner:
         return True
 
     def _can_begin(self, fit: Fit) -> bool:
-        """Whether its system takes its settings and the data; otherwise only this fit has failed."""
+        """Whether its system takes its settings and the data; otherwise only this fit has failed. The run of
+        one that has parts is made."""
         try:
-            job_on(fit.spec, self.seen(fit))
+            job = job_on(fit.spec, self.seen(fit.spec))
+            refuse_small(job)
+            if fit.parts != [fit]:
+                divided.begin(self.directory, fit, job)
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error)
             return False
@@ -205,11 +223,7 @@ class CampaignRunner:
         known = groups.under_way(self.directory.path, wanted)
         taken = {fit.id for group in known for fit in group}
         rest = [fit for fit in wanted if fit.id not in taken]
-        by_holdout: dict[Any, list[Fit]] = {}
-        for fit in rest:
-            by_holdout.setdefault(fit.spec.holdout, []).append(fit)
-        alike = by_holdout.values()
-        new = [group for fits in alike for group in grouped(fits, self.source, self.share, size)]
+        new = [group for fits in by_view(rest) for group in grouped(fits, self.source, self.share, size)]
         return [*known, *spread(new, count - len(known))]
 
     def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
@@ -235,6 +249,7 @@ class CampaignRunner:
         broken = step(fits, cluster)
         if broken is None:
             with self.lock:
+                self._complete()
                 table.write(self.directory.path, self.manifest)
         elif len(fits) == 1:
             self._fail(fits[0], broken)
@@ -251,7 +266,7 @@ class CampaignRunner:
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Step a group to its end; the error if it failed for a reason of its own."""
         self.status.rest(fits)
-        source = self.seen(fits[0])
+        source = self.seen(fits[0].spec)
         try:
             group = groups.group_of([fit.spec for fit in fits], source)
             memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
@@ -275,7 +290,7 @@ class CampaignRunner:
         """Take a sampler to its end in the run of its fit; the error if it failed for a reason of its own."""
         self.status.rest(fits)
         (fit,) = fits
-        source = self.seen(fit)
+        source = self.seen(fit.spec)
         with _resumable(self.directory.path), _run_of(self.directory.path, fit, source) as run:
             job = job_on(fit.spec, as_begun(source, run.identity))
             try:
@@ -288,6 +303,16 @@ class CampaignRunner:
         self.status.rest(fits)
         self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
+
+    def _complete(self) -> None:
+        """Complete the fits whose parts are all there; one for which that is not possible has failed."""
+        ready = [fit for fit in self.divided if divided.can_complete(self.directory, fit)]
+        self.divided = [fit for fit in self.divided if fit not in ready]
+        for fit in ready:
+            try:
+                divided.complete(self.directory, fit, job_on(fit.spec, self.seen(fit.spec)))
+            except Exception as error:  # noqa: BLE001  (a fit fails alone)
+                self._fail(fit, error)
 
     def _fail(self, fit: Fit, error: Exception, what: str = "") -> None:
         known = isinstance(error, IbpError)

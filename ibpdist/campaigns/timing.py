@@ -27,6 +27,7 @@ from ibpdist.engine.work import Workbench
 from ibpdist.inference.batch import terms_of
 from ibpdist.runs.fit import PLANNED
 from ibpdist.runs.job import SamplerJob, features_for, job_on, seen_by_fits
+from ibpdist.runs.stability import refuse_small
 
 PLAIN = {"start": "random", "moves": False}
 """A step like any other, from a start that asks nothing of the data."""
@@ -93,13 +94,13 @@ class Timing:
         row, update = self._plain(spec)
         trial = self._trial(spec)
         steps = (trial.begin + spec.steps * trial.each) * (row * self._share_of(spec) + update)
-        score = self.score(spec, trial.active) if spec.holdout else 0.0
+        score = self.score(spec, trial.active) if spec.holdout and spec.member is None else 0.0
         ending = WRITING + stored / RATE + (DIAGNOSED if systems.find(spec.system).sampler else 0.0)
         return steps + ending + score
 
     def check(self, spec: FitSpec) -> None:
         """Refuse, as its first step would, a fit that cannot begin."""
-        job_on(spec, held(self.source, spec.holdout) if spec.holdout else self.source)
+        refuse_small(job_on(spec, held(self.source, spec.holdout) if spec.holdout else self.source))
         if not systems.find(spec.system).in_turn:
             plain = _plain_of(spec, self._features(spec))
             with one_thread():
@@ -108,7 +109,7 @@ class Timing:
     def _share_of(self, spec: FitSpec) -> float:
         """Chains that take rows in turn are the tasks of their steps; else chunks are."""
         if not systems.find(spec.system).in_turn:
-            return self.share
+            return self.share * share_of_rows(spec)
         return self.share * self.processes / min(self.processes, spec.chains)
 
     def _features(self, spec: FitSpec) -> int:
@@ -219,6 +220,11 @@ def seconds(
 def features(spec: FitSpec) -> int:
     """The number of features that memory and time are planned for."""
     return PLANNED if spec.truncation == "auto" else spec.truncation
+
+
+def share_of_rows(spec: FitSpec) -> float:
+    """The share of the rows that a fit is made of, of those that it may see."""
+    return 1.0 if spec.member is None else spec.subsample
 
 
 def clocked(work: Callable[[], Any]) -> tuple[Any, float]:

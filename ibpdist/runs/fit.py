@@ -6,7 +6,7 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,15 +29,15 @@ from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.inference._base import Params
 from ibpdist.predict import units
+from ibpdist.runs import combine, result, start_from
 from ibpdist.runs import restarts as starts
-from ibpdist.runs import result, start_from
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, identity, is_run
 from ibpdist.runs.job import Job, SamplerJob, check, job_begun, job_of
 from ibpdist.runs.loop import Progress, drive, in_memory
-from ibpdist.runs.nested import Nested, nested_fits
+from ibpdist.runs.nested import nested_fits
 from ibpdist.runs.sample import sample
-from ibpdist.runs.stability import groups, refuse_small
+from ibpdist.runs.stability import refuse_small
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -217,7 +217,7 @@ def _without_run(job: Job, place: Place, first: Params | None, progress: Progres
     found = [made(fit.job(job), first) for fit in fits if fit.of_all_rows] or [made(job, first)]
     parts = [fit for fit in fits if not fit.of_all_rows]
     results = [made(fit.job(job), None) for fit in parts]
-    return starts.chosen(found, _compared(job, parts, found, results, progress))
+    return starts.chosen(found, combine.compared(job, found, results, after(progress)))
 
 
 def _with_run(
@@ -258,6 +258,7 @@ def _finish(
         if not fits:
             advance(directory, job, place, cluster, first, progress)
             return
+        combine.begin(directory, job)
         for fit in fits:
             one = fit.job(job)
             with _child(fit.folder(run), one) as child:
@@ -266,23 +267,7 @@ def _finish(
                     begin = first if fit.of_all_rows else None
                     advance(child, one, place, cluster, begin, progress)
             directory.events.add(fit.kind, **fit.facts)
-    parts = [fit for fit in fits if not fit.of_all_rows]
-    found = [result.open_result(fit.folder(run)) for fit in fits if fit.of_all_rows]
-    results = [result.open_result(fit.folder(run)) for fit in parts]
-    starts.choose(run, found, _compared(job, parts, found, results, progress))
-    directory.events.add("finished")
-
-
-def _compared(
-    job: Job,
-    parts: Sequence[Nested],
-    found: Sequence[xr.DataTree],
-    results: Sequence[xr.DataTree],
-    progress: Progress | None,
-) -> dict[str, xr.Dataset]:
-    """Groups about the best of the starts beside the fits of subsamples, if there are any."""
-    rows = [part.rows(job) for part in parts]
-    return groups(found[starts.best(found)], results, rows, after(progress)) if rows else {}
+    combine.complete(directory, job, after(progress))
 
 
 def advance(

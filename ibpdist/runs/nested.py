@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ibpdist.catalog.spec import FitSpec
-from ibpdist.data.centring import Centred, with_center
 from ibpdist.data.splits import SomeRows
 from ibpdist.runs import restarts
-from ibpdist.runs.job import Job, job_on, subsample_of
+from ibpdist.runs.job import Job, job_on, rows_of, seen_by
 
 ALL_ROWS = "all rows"
 
@@ -41,13 +40,11 @@ class Nested:
         """Its job; `whole` is that of the run."""
         if self.of_all_rows:
             return Job(self.spec, whole.algorithm, whole.source)
-        center = whole.source.center if isinstance(whole.source, Centred) else None
-        return job_on(self.spec, with_center(self.rows(whole), center))
+        return job_on(self.spec, seen_by(self.spec, whole.source))
 
     def rows(self, whole: Job) -> SomeRows:
         """The rows of a subsample; their values are not centred."""
-        seen = whole.source.source if isinstance(whole.source, Centred) else whole.source
-        return subsample_of(self.spec, self.spec.member or 0).of(seen)
+        return rows_of(self.spec, whole.source)
 
 
 def nested_fits(spec: FitSpec) -> list[Nested]:
