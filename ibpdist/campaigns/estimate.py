@@ -8,23 +8,18 @@ from pathlib import Path
 from ibpdist.base.errors import IbpError
 from ibpdist.base.words import counted, duration, size
 from ibpdist.campaigns.directory import Fit, Manifest, is_finished
-from ibpdist.campaigns.groups import (
-    by_view,
-    grouped,
-    parallel_groups,
-    planned_for,
-    resources_per_group,
-    spread,
-)
+from ibpdist.campaigns.groups import by_holdout, parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.run import Given, spec_of
 from ibpdist.campaigns.spec import in_words
-from ibpdist.campaigns.timing import Timing, features, seconds, share_of_rows
+from ibpdist.campaigns.timing import Timing, seconds
 from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
+from ibpdist.data.splits import held
 from ibpdist.engine.checkpoint import KEPT
 from ibpdist.engine.place import Place
+from ibpdist.runs.planning import features, grouped, planned_for, share_of_rows, together
 from ibpdist.runs.posterior_draws import PLACED, ROWS_KEPT
 
 NAMED = 8
@@ -118,7 +113,12 @@ def _needs(fits: Sequence[Fit], results: int, timing: Timing, place: Place) -> l
     source = timing.source
     count = parallel_groups(fits, source, place.workers or 0)
     share = resources_per_group(place, count, None)
-    groups = [some for alike in by_view(fits) for some in grouped(alike, source, share, None)]
+    groups = [
+        some
+        for holdout, held_out in by_holdout(fits).items()
+        for alike in together(held_out, held(source, holdout) if holdout else source)
+        for some in grouped(alike, source, share, None)
+    ]
     groups = spread(groups, count)
     largest = max((planned_for(some, source, share) for some in groups), key=lambda plan: plan.state)
     kept = KEPT * largest.state * place.processes

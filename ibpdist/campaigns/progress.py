@@ -13,11 +13,10 @@ from ibpdist.base.progress import CampaignStatus, Running, Sweep
 from ibpdist.base.timeleft import stopping
 from ibpdist.campaigns.directory import Fit, failure, is_finished, whole_of
 from ibpdist.campaigns.left import Ledger, Plan, ScoreTimes
-from ibpdist.campaigns.timing import share_of_rows
 from ibpdist.catalog import systems
 from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import AnySnapshot
-from ibpdist.runs.fit import PLANNED
+from ibpdist.runs.planning import features, share_of_rows
 
 log = logging.getLogger("ibpdist")
 OVERHEAD = 0.02
@@ -136,6 +135,6 @@ class CampaignProgress:
 def plan_of(fit: Fit) -> Plan:
     """The plan of a fit before it begins; its work grows with the number of its features."""
     spec, sampler = fit.spec, systems.find(fit.spec.system).sampler
-    features = PLANNED if spec.truncation == "auto" else spec.truncation
-    units = float(spec.chains * spec.inner * features) * share_of_rows(spec)
-    return Plan(spec.system, units, stopping(sampler, spec.steps, spec.rtol, features), fit.is_scored)
+    count = features(spec)
+    units = float(spec.chains * spec.inner * count) * share_of_rows(spec)
+    return Plan(spec.system, units, stopping(sampler, spec.steps, spec.rtol, count), fit.is_scored)

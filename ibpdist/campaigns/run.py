@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -29,33 +28,22 @@ from ibpdist.campaigns.directory import (
     is_finished,
     sealed_grid,
 )
-from ibpdist.campaigns.groups import (
-    by_view,
-    grouped,
-    is_sampler,
-    parallel_groups,
-    planned_for,
-    resources_per_group,
-    spread,
-    view,
-)
+from ibpdist.campaigns.groups import by_holdout, parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.progress import CampaignProgress
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.campaigns.timing import Timing
-from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.output_path import refuse_place
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine import provenance
-from ibpdist.engine._base import Engine
-from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place
-from ibpdist.engine.serial import Serial
 from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.fit import advance
-from ibpdist.runs.job import as_begun, job_on, seen_by, seen_by_fits
+from ibpdist.runs.group import close, engine_of, group_of
+from ibpdist.runs.job import as_begun, job_on, seen_by_fits
+from ibpdist.runs.planning import grouped, is_sampler, planned_for, together
 from ibpdist.runs.stability import refuse_small
 from ibpdist.storage import records
 
@@ -148,8 +136,8 @@ class CampaignRunner:
     divided: list[Fit] = field(default_factory=list)
     """Fits to complete when their parts are there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    views: dict[tuple[Any, ...], Source] = field(default_factory=dict)
-    """The data as fits see them."""
+    views: dict[float | str, Source] = field(default_factory=dict)
+    """The data as fits of all rows see them, by hold-out."""
 
     def __post_init__(self) -> None:
         path = self.directory.path
@@ -184,15 +172,12 @@ class CampaignRunner:
     def timing(self) -> Timing:
         return Timing(self.source, self.place.processes)
 
-    def seen(self, spec: FitSpec) -> Source:
-        """The data as a fit sees them."""
-        key = view(spec)
-        if key not in self.views:
-            if spec.member is None:
-                self.views[key] = seen_by_fits(self.source, spec.holdout)
-            else:
-                self.views[key] = seen_by(spec, self.seen(spec.model_copy(update={"member": None})))
-        return self.views[key]
+    def seen(self, fit: Fit) -> Source:
+        """The data as fits of all rows with the hold-out of this one see them."""
+        recipe = fit.spec.holdout
+        if recipe not in self.views:
+            self.views[recipe] = seen_by_fits(self.source, recipe)
+        return self.views[recipe]
 
     def _is_made(self, fit: Fit) -> bool:
         """Whether its result is there; when the log does not record its end, the fit has failed."""
@@ -209,7 +194,7 @@ class CampaignRunner:
         """Whether its system takes its settings and the data; otherwise only this fit has failed. The run of
         one that has parts is made."""
         try:
-            job = job_on(fit.spec, self.seen(fit.spec))
+            job = job_on(fit.spec, self.seen(fit))
             refuse_small(job)
             if fit.parts != [fit]:
                 divided.begin(self.directory, fit, job)
@@ -223,7 +208,12 @@ class CampaignRunner:
         known = groups.under_way(self.directory.path, wanted)
         taken = {fit.id for group in known for fit in group}
         rest = [fit for fit in wanted if fit.id not in taken]
-        new = [group for fits in by_view(rest) for group in grouped(fits, self.source, self.share, size)]
+        new = [
+            group
+            for held_out in by_holdout(rest).values()
+            for alike in together(held_out, self.seen(held_out[0]))
+            for group in grouped(alike, self.source, self.share, size)
+        ]
         return [*known, *spread(new, count - len(known))]
 
     def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
@@ -266,22 +256,22 @@ class CampaignRunner:
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Step a group to its end; the error if it failed for a reason of its own."""
         self.status.rest(fits)
-        source = self.seen(fits[0].spec)
+        seen, specs = self.seen(fits[0]), [fit.spec for fit in fits]
         try:
-            group = groups.group_of([fit.spec for fit in fits], source)
+            source = group_of(specs, seen).source
             memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
         except UsageError as error:
             return error
         with _resumable(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
-            job = group.begun(run.identity)
+            group = group_of(specs, as_begun(seen, run.identity))
             run.events.add("memory", plan=str(memory))
-            with _engine(run, cluster, memory, source.chunks) as engine:
+            with engine_of(run, cluster, memory, source.chunks) as engine:
                 try:
-                    groups.finish(self.directory, run, fits, job, engine, partial(self.status.step, fits))
+                    groups.finish(self.directory, run, fits, group, engine, partial(self.status.step, fits))
                 except (ClusterLost, StorageError):
                     raise
                 except Exception as error:  # noqa: BLE001  (the fits of other groups continue)
-                    groups.close(run, broken=str(error))
+                    close(run, broken=str(error))
                     return error
         self.status.rest(fits)
         return None
@@ -290,7 +280,7 @@ class CampaignRunner:
         """Take a sampler to its end in the run of its fit; the error if it failed for a reason of its own."""
         self.status.rest(fits)
         (fit,) = fits
-        source = self.seen(fit.spec)
+        source = self.seen(fit)
         with _resumable(self.directory.path), _run_of(self.directory.path, fit, source) as run:
             job = job_on(fit.spec, as_begun(source, run.identity))
             try:
@@ -310,7 +300,7 @@ class CampaignRunner:
         self.divided = [fit for fit in self.divided if fit not in ready]
         for fit in ready:
             try:
-                divided.complete(self.directory, fit, job_on(fit.spec, self.seen(fit.spec)))
+                divided.complete(self.directory, fit, job_on(fit.spec, self.seen(fit)))
             except Exception as error:  # noqa: BLE001  (a fit fails alone)
                 self._fail(fit, error)
 
@@ -379,18 +369,3 @@ def _run_of(campaign: Path, fit: Fit, source: Source) -> Iterator[RunDirectory]:
         yield run
     finally:
         run.close()
-
-
-@contextmanager
-def _engine(run: RunDirectory, cluster: Cluster | None, planned: Plan, chunks: int) -> Iterator[Engine]:
-    path = run.path.absolute()
-    if cluster is None:
-        spill = str(path / "state") if planned.spill else ""
-        engine: Engine = Serial(groups.open_bench(str(path), planned.cache, spill))
-    else:
-        engine = cluster.engine(path, run.nonce, groups.OPEN, chunks, planned, run.tell)
-    try:
-        yield engine
-    finally:
-        engine.close()
-        shutil.rmtree(path / "state", ignore_errors=True)

@@ -25,8 +25,8 @@ from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
 from ibpdist.inference.batch import terms_of
-from ibpdist.runs.fit import PLANNED
 from ibpdist.runs.job import SamplerJob, features_for, job_on, seen_by_fits
+from ibpdist.runs.planning import features, share_of_rows
 from ibpdist.runs.stability import refuse_small
 
 PLAIN = {"start": "random", "moves": False}
@@ -215,16 +215,6 @@ def seconds(
     passes = sum(max(spec.steps for spec in group) for group in groups)
     fits = sum(timing.seconds(spec, stored(spec)) for group in groups for spec in group)
     return passes * timing.reading * chunks + fits + timing.compiling + (WORKERS if local else 0.0)
-
-
-def features(spec: FitSpec) -> int:
-    """The number of features that memory and time are planned for."""
-    return PLANNED if spec.truncation == "auto" else spec.truncation
-
-
-def share_of_rows(spec: FitSpec) -> float:
-    """The share of the rows that a fit is made of, of those that it may see."""
-    return 1.0 if spec.member is None else spec.subsample
 
 
 def clocked(work: Callable[[], Any]) -> tuple[Any, float]:

@@ -125,6 +125,11 @@ def subsample_of(spec: FitSpec, member: int) -> Subsample:
     return Subsample(spec.seed, member, spec.subsample)
 
 
+def of_all_rows(spec: FitSpec) -> FitSpec:
+    """The spec of the same fit made of all rows instead of a subsample."""
+    return spec.model_copy(update={"member": None, "subsample": HALF})
+
+
 def rows_of(spec: FitSpec, seen: Source) -> SomeRows:
     """The rows of the subsample that a fit is made of, of data from which its hold-out is taken; their
     values are not centred."""
@@ -132,12 +137,9 @@ def rows_of(spec: FitSpec, seen: Source) -> SomeRows:
     return subsample_of(spec, spec.member or 0).of(raw)
 
 
-def seen_by(spec: FitSpec, seen: Source) -> Source:
-    """What a fit sees of data from which its hold-out is taken: all rows, or those of its subsample, centred
-    as all rows are."""
-    if spec.member is None:
-        return seen
-    return with_center(rows_of(spec, seen), seen.center if isinstance(seen, Centred) else None)
+def centred_as(rows: Source, seen: Source) -> Source:
+    """Some rows of data as fits see them, centred like these."""
+    return with_center(rows, seen.center if isinstance(seen, Centred) else None)
 
 
 def job_on(spec: FitSpec, data: Source) -> Job:

@@ -17,6 +17,7 @@ from ibpdist.campaigns.verify import verify
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.report.campaign import summary
 from ibpdist.report.page import page, read
+from ibpdist.runs import combine, group
 from tests.support.compare import assert_same_result
 from tests.support.grids import alone, as_yaml, grid, steps_made
 from tests.support.logs import events_of_kind, kinds_of_events
@@ -144,23 +145,43 @@ def test_a_larger_grid_computes_only_new_parts(swept, store, tmp_path):
     assert len(after) == len(set(after)) == len(made) + 4
 
 
-@pytest.mark.parametrize("stop_at", [2, 7])
-def test_an_interrupted_campaign_continues_to_the_same_bits(swept, store, tmp_path, stop_at):
-    """Within the group of all rows, and within one of a subsample when others have ended."""
-    _, plain, _ = swept
-    steps = 0
+def at_a_step(number):
+    """Progress that interrupts a campaign at its first step of this number."""
+    seen = []
 
     def interrupt(now):
-        nonlocal steps
-        steps += bool(now.running)
-        if steps == stop_at:
+        if now.running and now.running[0].step == number and not seen:
+            seen.append(number)
             raise KeyboardInterrupt
 
-    run = tmp_path / "run"
-    with pytest.raises(KeyboardInterrupt):
-        ibp.sweep(divided(store), run, progress=interrupt)
+    return interrupt
+
+
+@pytest.mark.parametrize("when", ["in a step", "after a result", "before a fit is completed"])
+def test_an_interrupted_campaign_continues_to_the_same_bits(swept, store, tmp_path, monkeypatch, when):
+    run, plain, made, write = tmp_path / "run", swept[1], [], group._write
+
+    def stopping(*arguments):
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        made.append(arguments)
+        write(*arguments)
+
+    def refusing(*arguments, **facts):
+        raise KeyboardInterrupt
+
+    progress = at_a_step(2) if when == "in a step" else None
+    with monkeypatch.context() as patched:
+        if when == "after a result":
+            patched.setattr(group, "_write", stopping)
+        if when == "before a fit is completed":
+            patched.setattr(combine, "complete", refusing)
+        with pytest.raises(KeyboardInterrupt):
+            ibp.sweep(divided(store), run, progress=progress)
     assert verify(run) == []
+    before = steps_made(run)
     found = ibp.sweep(divided(store), run)
+    assert (before, steps_made(run)) == ((2, 6) if progress else (4, 4)), "no checkpoint was made at step 2"
     for fit in found.manifest.fits:
         assert_same_result(found.open(fit), plain.open(fit))
     assert verify(run) == []
@@ -252,7 +273,7 @@ def test_samplers_have_no_parts(store):
 def test_the_estimate_counts_the_parts(store, tmp_path):
     lines = estimate(divided(store), tmp_path / "run").splitlines()
     assert lines[0] == "2 fits; 4 fits of subsamples beside them"
-    assert lines[1] == "6 fits in 3 groups, in this process"
+    assert lines[1] == "6 fits in 1 group, in this process"
 
 
 def test_campaigns_without_the_key_are_what_they_were(store, tmp_path):
