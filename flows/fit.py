@@ -50,6 +50,8 @@ def fit(
     steps: Count | None = None,
     rtol: float | None = None,
     holdout: float | str | None = None,
+    stability: Annotated[int, Field(ge=2)] | None = None,
+    subsample: float | None = None,
     settings: dict[str, Setting] | None = None,
     where: Where = Where(),  # noqa: B008  (frozen)
 ) -> str:
@@ -65,10 +67,12 @@ def fit(
         steps: Maximum number of steps.
         rtol: The relative gain of the objective below which a fit has converged.
         holdout: Share of the columns to hide in half of the rows, or a recipe such as rows:share=0.1.
+        stability: Number of subsamples of the rows to fit as well, to see how often each feature comes back.
+        subsample: Share of the rows in each subsample; half of them by default.
         settings: Settings of the system, such as noise or mass.
         where: Where it runs; the result has the same bits.
     """
-    asked = given(steps=steps, rtol=rtol, holdout=holdout)
+    asked = given(steps=steps, rtol=rtol, holdout=holdout, stability=stability, subsample=subsample)
     asked |= {"system": system, "K": features, "seed": seed, "restarts": restarts}
     with owned(run):
         return perform(fit_step, store, run, where.options(), settings or {}, **asked)

@@ -59,8 +59,9 @@ class Series(Protocol):
 
 
 class FitSeries:
-    """Fits of the same size. A fit has its name, if it has one; else the number of its start, but for the
-    first. Fits with names also have the share that is done told."""
+    """Fits of the same size. A fit has its name, if there are names, and fits after the last of those have
+    that one; else the number of its start, but for the first. Fits with names also have the share that is
+    done told."""
 
     limit = None
 
@@ -70,8 +71,8 @@ class FitSeries:
 
     @property
     def title(self) -> str:
-        if self._start <= len(self._names):
-            return f"{self._title}, {self._names[self._start - 1]}"
+        if self._names:
+            return f"{self._title}, {self._names[min(self._start, len(self._names)) - 1]}"
         return self._title if self._start == 1 else f"{self._title}, start {self._start}"
 
     def begin(self) -> None:
@@ -103,7 +104,7 @@ class FitSeries:
 
     def _done(self, share: float) -> str:
         """The share of all fits that is done, with so much of the present one; of fits with names only."""
-        return _percent((self._start - 1 + share) / len(self._names)) if self._names else ""
+        return _percent(min(1.0, (self._start - 1 + share) / len(self._names))) if self._names else ""
 
 
 class PlannedSeries:

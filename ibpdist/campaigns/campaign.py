@@ -178,8 +178,15 @@ class Campaign:
         return matched.assign_attrs(same)
 
     def stability(self, **labels: Any) -> xr.Dataset:
-        """`stability` (feature): the share of the other restarts that have a feature of the best one, with
-        `stable`, `present` and `similarity` beside it (consensus.py)."""
+        """Which features of the best fit with these labels come back.
+
+        Where it was made with subsamples, the group `stability` of its result, `returns` among its variables.
+        Otherwise `stability` (feature), the share of the other restarts that have a feature of the best one,
+        with `stable`, `present` and `similarity` beside it (consensus.py).
+        """
+        best = self.best_fit(**labels)
+        if best.spec.stability is not None:
+            return self.open(best)["stability"].to_dataset().load()
         return consensus.stability(self.aligned(**labels))
 
 

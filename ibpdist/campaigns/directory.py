@@ -5,7 +5,8 @@
     lock            names the process that writes, while it does
     events.jsonl    what happened to the campaign, numbered
     groups/GROUP/   the run of several fits that advance together; afterwards its log
-    fits/FIT/       a run with the result of one fit; failed.json instead when it failed
+    fits/FIT/       a run with the result of one fit; failed.json instead when it failed. Where subsamples
+                    are asked for, the runs of its parts are in it, as in a run of `fit`
     summary/        Zarr: numbers of all fits by label; summary.json its hashes
 
 Only the files of `fits/` are truth. What is in the grid and not there is yet to be made.
@@ -13,15 +14,17 @@ Only the files of `fits/` are truth. What is in the grid and not there is yet to
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ibpdist.base.errors import IbpError, OutputInUse, StorageError
-from ibpdist.campaigns.spec import CampaignSpec
+from ibpdist.campaigns.spec import CampaignSpec, in_words
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.runs import result
+from ibpdist.runs.nested import nested_fits
 from ibpdist.storage import records, sealed
 from ibpdist.storage.events import Events
 from ibpdist.storage.lock import Lock
@@ -37,11 +40,28 @@ _BEGINNINGS = {"lock", "events.jsonl", GRID}
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit of a campaign: its id, its labels by dim, its spec."""
+    """A fit of a campaign: its id, its labels by dim, its spec; of one that is part of another its name
+    within that."""
 
     id: str
     labels: Mapping[str, Any]
     spec: FitSpec
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        return ", ".join(filter(None, (in_words(self.labels), self.part)))
+
+    @property
+    def parts(self) -> list[Fit]:
+        """The fits that make its result, each in a folder within its own; the fit itself without any."""
+        nested = nested_fits(self.spec)
+        return [Fit(f"{self.id}/{one.place}", self.labels, one.spec, one.words) for one in nested] or [self]
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether what it did not see is scored."""
+        return bool(self.spec.holdout) and self.spec.member is None
 
 
 @dataclass(frozen=True)
@@ -78,7 +98,7 @@ class Manifest:
     def write(self, path: Path) -> None:
         """The sealed manifest is written first: a kill leaves no campaign.yaml that differs from it."""
         fits = [{"id": fit.id, "labels": dict(fit.labels), "spec": fit.spec.written()} for fit in self.fits]
-        body = {"schema": SCHEMA, "fingerprint": self.fingerprint, "spec": self.spec.model_dump()}
+        body = {"schema": SCHEMA, "fingerprint": self.fingerprint, "spec": self.spec.written()}
         (path / GRID).unlink(missing_ok=True)
         sealed.write(path / MANIFEST, {**body, "fits": fits})
         records.replace_file(path / GRID, [self.spec.dump().encode()])
@@ -114,16 +134,24 @@ def is_finished(path: Path, fit: str) -> bool:
     return result.is_complete(fit_folder(path, fit))
 
 
+def whole_of(fit: str) -> str:
+    """The id of the fit that a fit is a part of; its own when it is none."""
+    return fit.partition("/")[0]
+
+
 def failure(path: Path, fit: str) -> dict[str, Any] | None:
-    """Why a fit failed (`reason`) and its exit code (`code`); None when it did not."""
-    file = fit_folder(path, fit) / FAILED
+    """Why a fit failed (`reason`) and its exit code (`code`); None when it did not.
+
+    A fit fails with any of its parts, `parts` in the file; without such a list all of its parts did.
+    """
+    file = fit_folder(path, whole_of(fit)) / FAILED
     if not file.exists():
         return None
     try:
         content: dict[str, Any] = sealed.read(file)
     except StorageError as error:
         return {"reason": f"{error}; sweep tries the fit again", "code": error.code}
-    return content
+    return content if fit in ({whole_of(fit), *content.get("parts", [fit])}) else None
 
 
 class CampaignDirectory:
@@ -136,6 +164,7 @@ class CampaignDirectory:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise records.storage_error(path, error) from error
+        self._failing = threading.Lock()
         self._lock = Lock(path / "lock")
         try:
             self._look_around()
@@ -160,10 +189,17 @@ class CampaignDirectory:
         return manifest
 
     def fail(self, fit: Fit, reason: str, code: int) -> None:
-        """Record that a fit failed; it is repeated when the campaign is run again."""
-        folder = fit_folder(self.path, fit.id)
+        """Record that a fit failed, with the first of its parts that did; it is repeated when the campaign is
+        run again."""
+        whole = whole_of(fit.id)
+        folder = fit_folder(self.path, whole)
         folder.mkdir(parents=True, exist_ok=True)
-        sealed.write(folder / FAILED, {"reason": reason, "code": code})
+        with self._failing:
+            body: dict[str, Any] = {"reason": reason, "code": code}
+            if fit.id != whole:
+                first = failure(self.path, whole) or {**body, "reason": f"{fit.part}: {reason}"}
+                body = {**first, "parts": [*first.get("parts", []), fit.id]}
+            sealed.write(folder / FAILED, body)
         self.events.add("failed", fit=fit.id, reason=reason)
 
     def forget_failure(self, fit: Fit) -> None:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 
 from ibpdist.base.errors import IbpError
 from ibpdist.base.words import counted, duration, size
 from ibpdist.campaigns.directory import Fit, Manifest, is_finished
-from ibpdist.campaigns.groups import grouped, parallel_groups, planned_for, resources_per_group, spread
+from ibpdist.campaigns.groups import by_holdout, parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.run import Given, spec_of
 from ibpdist.campaigns.spec import in_words
-from ibpdist.campaigns.timing import Timing, features, seconds
+from ibpdist.campaigns.timing import Timing, seconds
 from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
+from ibpdist.data.splits import held
 from ibpdist.engine.checkpoint import KEPT
 from ibpdist.engine.place import Place
+from ibpdist.runs.planning import features, grouped, planned_for, share_of_rows, together
 from ibpdist.runs.posterior_draws import PLACED, ROWS_KEPT
 
 NAMED = 8
@@ -45,14 +46,22 @@ def estimate(
     new = [fit for fit in manifest.fits if not is_finished(path, fit.id)]
     there = len(manifest.fits) - len(new)
     known = f", {there} of them are there already" if there else ""
-    lines = [f"{counted(len(manifest.fits), 'fit')}{known}{_chains(new)}"]
+    lines = [f"{counted(len(manifest.fits), 'fit')}{known}{_subsamples(new)}{_chains(new)}"]
     if not new:
         return lines[0]
     timing = Timing(source, place.processes)
     broken = _broken(new, timing, place)
     lines += _refused(broken)
-    some = [fit for fit in new if fit.id not in broken]
-    return "\n".join([*lines, *(_needs(some, timing, place) if some else [])])
+    begun = [fit for fit in new if fit.id not in broken]
+    some = [part for fit in begun for part in fit.parts if not is_finished(path, part.id)]
+    stored = {fit.id: _stored(fit.spec, source) for fit in (*begun, *some)}
+    return "\n".join([*lines, *(_needs(some, sum(stored.values()), timing, place) if some else [])])
+
+
+def _subsamples(fits: Sequence[Fit]) -> str:
+    """The number of fits of subsamples in words."""
+    count = sum(fit.spec.stability or 0 for fit in fits)
+    return f"; {counted(count, 'fit')} of subsamples beside them" if count else ""
 
 
 def _chains(fits: Sequence[Fit]) -> str:
@@ -99,19 +108,19 @@ def _refused(broken: Mapping[str, tuple[Fit, str]]) -> Iterator[str]:
         yield f"- and {counted(len(kinds) - NAMED, 'more kind')}"
 
 
-def _needs(fits: Sequence[Fit], timing: Timing, place: Place) -> list[str]:
+def _needs(fits: Sequence[Fit], results: int, timing: Timing, place: Place) -> list[str]:
+    """Groups, memory, disk with so many bytes of results, and time."""
     source = timing.source
-    by_holdout = sorted(fits, key=lambda fit: str(fit.spec.holdout))
     count = parallel_groups(fits, source, place.workers or 0)
     share = resources_per_group(place, count, None)
     groups = [
         some
-        for _, alike in groupby(by_holdout, key=lambda fit: fit.spec.holdout)
-        for some in grouped(list(alike), source, share, None)
+        for holdout, held_out in by_holdout(fits).items()
+        for alike in together(held_out, held(source, holdout) if holdout else source)
+        for some in grouped(alike, source, share, None)
     ]
     groups = spread(groups, count)
     largest = max((planned_for(some, source, share) for some in groups), key=lambda plan: plan.state)
-    results = sum(_stored(fit.spec, source) for fit in fits)
     kept = KEPT * largest.state * place.processes
     return [
         f"{counted(len(fits), 'fit')} in {counted(len(groups), 'group')}, in {place.words}",
@@ -125,7 +134,7 @@ def _stored(spec: FitSpec, source: Source) -> int:
     """Bytes of a result: what a row has of each feature, and parameters."""
     each = features(spec)
     numbers = systems.entries(spec.system, {**spec.set, "moves": False})
-    rows = source.rows * each * numbers * source.dtype.itemsize
+    rows = round(source.rows * share_of_rows(spec)) * each * numbers * source.dtype.itemsize
     fitted = rows + 8 * each * (4 * source.columns + 2 * each)
     return fitted + (_drawn(spec, each, source) if systems.find(spec.system).sampler else 0)
 

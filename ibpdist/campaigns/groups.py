@@ -1,28 +1,27 @@
-"""Which fits of a campaign advance together, and how many such groups side by side."""
+"""How many groups of fits of a campaign advance side by side (runs/planning.py says which fits together)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ibpdist.base.errors import UsageError
 from ibpdist.campaigns.directory import Fit
 from ibpdist.catalog import systems
 from ibpdist.data._base import Source
-from ibpdist.engine.memory import Plan, available, plan
+from ibpdist.engine.memory import available
 from ibpdist.engine.place import Place
-from ibpdist.runs.fit import PLANNED, planned
-from ibpdist.runs.job import job_on
 
-LARGEST = 256
-"""Fits of a group; a step of all of them is one line of its log."""
 TASKS = 16
 """Tasks of a step for each worker with which one group is enough: its updates, during which workers wait,
 are short against them."""
 
 
-def is_sampler(fit: Fit) -> bool:
-    return systems.find(fit.spec.system).sampler
+def by_holdout(fits: Sequence[Fit]) -> dict[float | str, list[Fit]]:
+    """Fits that hold out the same, in order."""
+    alike: dict[float | str, list[Fit]] = {}
+    for fit in fits:
+        alike.setdefault(fit.spec.holdout, []).append(fit)
+    return alike
 
 
 def parallel_groups(fits: Sequence[Fit], source: Source, workers: int) -> int:
@@ -52,35 +51,3 @@ def spread(groups: Sequence[Sequence[Fit]], count: int) -> list[list[Fit]]:
         at = divided.index(largest)
         divided[at : at + 1] = [largest[::2], largest[1::2]]
     return divided
-
-
-def grouped(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> list[list[Fit]]:
-    """As few groups as fit into memory, in order; a fit that is too large goes alone, and so do samplers."""
-    groups: list[list[Fit]] = []
-    for fit in sorted(fits, key=is_sampler):
-        alone = not groups or len(groups[-1]) >= LARGEST or is_sampler(fit)
-        if not alone and _fits([*groups[-1], fit], source, place, processes):
-            groups[-1].append(fit)
-        else:
-            groups.append([fit])
-    return groups
-
-
-def planned_for(fits: Sequence[Fit], source: Source, place: Place, processes: int | None = None) -> Plan:
-    """The memory of each process for fits that advance together."""
-    if is_sampler(fits[0]):
-        return planned(job_on(fits[0].spec, source), place, processes)
-    sizes = [PLANNED if fit.spec.truncation == "auto" else fit.spec.truncation for fit in fits]
-    entries = max(systems.entries(fit.spec.system, fit.spec.set) for fit in fits)
-    largest, count = max(sizes), processes or place.processes
-    held = max(systems.rows_held(fit.spec.system, fit.spec.set, source.columns, largest) for fit in fits)
-    alike = -(-sum(sizes) // largest)
-    limit = place.memory or available(count)
-    return plan(source, largest, count, limit, place.cache, fits=alike, entries=entries, held=held)
-
-
-def _fits(fits: Sequence[Fit], source: Source, place: Place, processes: int | None) -> bool:
-    try:
-        return not planned_for(fits, source, place, processes).spill
-    except UsageError:
-        return False

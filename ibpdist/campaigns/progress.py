@@ -11,13 +11,12 @@ from pathlib import Path
 
 from ibpdist.base.progress import CampaignStatus, Running, Sweep
 from ibpdist.base.timeleft import stopping
-from ibpdist.campaigns.directory import Fit, failure, is_finished
+from ibpdist.campaigns.directory import Fit, failure, is_finished, whole_of
 from ibpdist.campaigns.left import Ledger, Plan, ScoreTimes
-from ibpdist.campaigns.spec import in_words
 from ibpdist.catalog import systems
 from ibpdist.inference.batch import terms_of
 from ibpdist.inference.stopping import AnySnapshot
-from ibpdist.runs.fit import PLANNED
+from ibpdist.runs.planning import features, share_of_rows
 
 log = logging.getLogger("ibpdist")
 OVERHEAD = 0.02
@@ -64,10 +63,14 @@ class CampaignProgress:
                 self.running.pop(fit.id, None)
                 self.ended.discard(fit.id)
             failed = {fit.id for fit in self.fits if failure(self.path, fit.id)}
-            self.failed = len(failed)
-            self.ended |= failed | {fit.id for fit in self.fits if is_finished(self.path, fit.id)}
+            self.failed = len({whole_of(fit) for fit in failed})
+            self.ended |= failed | {fit.id for fit in self.fits if self._is_made(fit)}
             self._note(fits)
             self._report()
+
+    def _is_made(self, fit: Fit) -> bool:
+        """Whether its result is there, or that of the fit that it is a part of."""
+        return is_finished(self.path, fit.id) or is_finished(self.path, whole_of(fit.id))
 
     def _note(self, fits: Sequence[Fit]) -> None:
         """Note that a group has ended, if its fits of the grid have, or begins or waits."""
@@ -93,8 +96,7 @@ class CampaignProgress:
                     self._guess(fit, int(terms["active"]), ended)
                 if terms and not ended:
                     level, active = terms["objective"], int(terms["active"])
-                    name, limit = in_words(fit.labels), fit.spec.steps
-                    self.running[fit.id] = Running(name, now.step, limit, level, active)
+                    self.running[fit.id] = Running(fit.name, now.step, fit.spec.steps, level, active)
                 else:
                     self.running.pop(fit.id, None)
                     self.ended.add(fit.id)
@@ -106,7 +108,7 @@ class CampaignProgress:
 
     def _guess(self, fit: Fit, active: int, ended: bool) -> None:
         """Estimate how long its score will take, unless there is no progress to report."""
-        if fit.spec.holdout and self.progress is not None:
+        if fit.is_scored and self.progress is not None:
             self.ledger.guesses[fit.id] = self.scores.of(fit.id, fit.spec.system, active, ended)
 
     def scoring(self, number: int, of: int, share: float = 0.0) -> None:
@@ -133,6 +135,6 @@ class CampaignProgress:
 def plan_of(fit: Fit) -> Plan:
     """The plan of a fit before it begins; its work grows with the number of its features."""
     spec, sampler = fit.spec, systems.find(fit.spec.system).sampler
-    features = PLANNED if spec.truncation == "auto" else spec.truncation
-    units = float(spec.chains * spec.inner * features)
-    return Plan(spec.system, units, stopping(sampler, spec.steps, spec.rtol, features), bool(spec.holdout))
+    count = features(spec)
+    units = float(spec.chains * spec.inner * count) * share_of_rows(spec)
+    return Plan(spec.system, units, stopping(sampler, spec.steps, spec.rtol, count), fit.is_scored)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ibpdist.base.errors import BUG, ClusterLost, IbpError, InputError, StorageError, UsageError
 from ibpdist.base.progress import Count, Sweep
 from ibpdist.base.words import command
+from ibpdist.campaigns import divided
 from ibpdist.campaigns import group as groups
 from ibpdist.campaigns import summary as table
 from ibpdist.campaigns.directory import (
@@ -28,14 +28,7 @@ from ibpdist.campaigns.directory import (
     is_finished,
     sealed_grid,
 )
-from ibpdist.campaigns.groups import (
-    grouped,
-    is_sampler,
-    parallel_groups,
-    planned_for,
-    resources_per_group,
-    spread,
-)
+from ibpdist.campaigns.groups import by_holdout, parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.progress import CampaignProgress
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.campaigns.timing import Timing
@@ -44,14 +37,14 @@ from ibpdist.data.arrays import as_source
 from ibpdist.data.output_path import refuse_place
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine import provenance
-from ibpdist.engine._base import Engine
-from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place
-from ibpdist.engine.serial import Serial
 from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.fit import advance
+from ibpdist.runs.group import close, engine_of, group_of
 from ibpdist.runs.job import as_begun, job_on, seen_by_fits
+from ibpdist.runs.planning import grouped, is_sampler, planned_for, together
+from ibpdist.runs.stability import refuse_small
 from ibpdist.storage import records
 
 if TYPE_CHECKING:
@@ -76,7 +69,8 @@ def sweep(
     """Make all fits of a grid that are not in RUN yet; the campaign, as `open_campaign` gives it.
 
     campaign: a YAML file, or a mapping with its keys: data, system, truncation, restarts, seed, steps,
-    rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin.
+    rtol, inner, holdout, start, set; single values or lists. For samplers also chains, burn, thin; for other
+    systems stability, the number of subsamples of the rows that each fit is made of as well, and subsample.
     run: the directory of the campaign. An interrupted campaign is continued; with more values than before
     only the new fits are computed; failed fits are repeated.
     workers, serial, scheduler, memory, cache: as for `fit`. Where it runs does not change any bits.
@@ -138,23 +132,28 @@ class CampaignRunner:
     """The share of the place that each of the groups has which advance side by side."""
     status: CampaignProgress = field(init=False)
     wanted: set[str] = field(default_factory=set)
-    """Ids of the fits to make."""
+    """Ids of the fits and parts of fits to make."""
+    divided: list[Fit] = field(default_factory=list)
+    """Fits to complete when their parts are there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     views: dict[float | str, Source] = field(default_factory=dict)
-    """The data as fits see them, by hold-out."""
+    """The data as fits of all rows see them, by hold-out."""
 
     def __post_init__(self) -> None:
         path = self.directory.path
-        self.status = CampaignProgress(
-            path, self.manifest.fits, self.progress, self._trial, self.place.distributed
-        )
+        parts = [part for fit in self.manifest.fits for part in fit.parts]
+        self.status = CampaignProgress(path, parts, self.progress, self._trial, self.place.distributed)
 
     def run(self) -> None:
         fits = self.manifest.fits
         for fit in fits:
             self.directory.forget_failure(fit)
-        wanted = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
+        new = [fit for fit in fits if not self._is_made(fit) and self._can_begin(fit)]
+        self.divided = [fit for fit in new if fit.parts != [fit]]
+        path = self.directory.path
+        wanted = [part for fit in new for part in fit.parts if not is_finished(path, part.id)]
         self.wanted = {fit.id for fit in wanted}
+        self._complete()
         self.status.rest()
         if wanted:
             with self.place.cluster(self.status.wait) as cluster:
@@ -174,7 +173,7 @@ class CampaignRunner:
         return Timing(self.source, self.place.processes)
 
     def seen(self, fit: Fit) -> Source:
-        """The data as a fit sees them."""
+        """The data as fits of all rows with the hold-out of this one see them."""
         recipe = fit.spec.holdout
         if recipe not in self.views:
             self.views[recipe] = seen_by_fits(self.source, recipe)
@@ -192,9 +191,13 @@ class CampaignRunner:
         return True
 
     def _can_begin(self, fit: Fit) -> bool:
-        """Whether its system takes its settings and the data; otherwise only this fit has failed."""
+        """Whether its system takes its settings and the data; otherwise only this fit has failed. The run of
+        one that has parts is made."""
         try:
-            job_on(fit.spec, self.seen(fit))
+            job = job_on(fit.spec, self.seen(fit))
+            refuse_small(job)
+            if fit.parts != [fit]:
+                divided.begin(self.directory, fit, job)
         except Exception as error:  # noqa: BLE001  (a fit fails alone)
             self._fail(fit, error)
             return False
@@ -205,11 +208,12 @@ class CampaignRunner:
         known = groups.under_way(self.directory.path, wanted)
         taken = {fit.id for group in known for fit in group}
         rest = [fit for fit in wanted if fit.id not in taken]
-        by_holdout: dict[Any, list[Fit]] = {}
-        for fit in rest:
-            by_holdout.setdefault(fit.spec.holdout, []).append(fit)
-        alike = by_holdout.values()
-        new = [group for fits in alike for group in grouped(fits, self.source, self.share, size)]
+        new = [
+            group
+            for held_out in by_holdout(rest).values()
+            for alike in together(held_out, self.seen(held_out[0]))
+            for group in grouped(alike, self.source, self.share, size)
+        ]
         return [*known, *spread(new, count - len(known))]
 
     def _advance_all(self, waiting: Sequence[Sequence[Fit]], cluster: Cluster | None, count: int) -> None:
@@ -235,6 +239,7 @@ class CampaignRunner:
         broken = step(fits, cluster)
         if broken is None:
             with self.lock:
+                self._complete()
                 table.write(self.directory.path, self.manifest)
         elif len(fits) == 1:
             self._fail(fits[0], broken)
@@ -251,22 +256,22 @@ class CampaignRunner:
     def _together(self, fits: Sequence[Fit], cluster: Cluster | None) -> Exception | None:
         """Step a group to its end; the error if it failed for a reason of its own."""
         self.status.rest(fits)
-        source = self.seen(fits[0])
+        seen, specs = self.seen(fits[0]), [fit.spec for fit in fits]
         try:
-            group = groups.group_of([fit.spec for fit in fits], source)
+            source = group_of(specs, seen).source
             memory = planned_for(fits, source, self.share, cluster.size if cluster else None)
         except UsageError as error:
             return error
         with _resumable(self.directory.path), groups.opened(self.directory.path, fits, source) as run:
-            job = group.begun(run.identity)
+            group = group_of(specs, as_begun(seen, run.identity))
             run.events.add("memory", plan=str(memory))
-            with _engine(run, cluster, memory, source.chunks) as engine:
+            with engine_of(run, cluster, memory, source.chunks) as engine:
                 try:
-                    groups.finish(self.directory, run, fits, job, engine, partial(self.status.step, fits))
+                    groups.finish(self.directory, run, fits, group, engine, partial(self.status.step, fits))
                 except (ClusterLost, StorageError):
                     raise
                 except Exception as error:  # noqa: BLE001  (the fits of other groups continue)
-                    groups.close(run, broken=str(error))
+                    close(run, broken=str(error))
                     return error
         self.status.rest(fits)
         return None
@@ -288,6 +293,16 @@ class CampaignRunner:
         self.status.rest(fits)
         self.directory.events.add("fit", fit=fit.id, steps=fit.spec.steps, seconds=seconds)
         return None
+
+    def _complete(self) -> None:
+        """Complete the fits whose parts are all there; one for which that is not possible has failed."""
+        ready = [fit for fit in self.divided if divided.can_complete(self.directory, fit)]
+        self.divided = [fit for fit in self.divided if fit not in ready]
+        for fit in ready:
+            try:
+                divided.complete(self.directory, fit, job_on(fit.spec, self.seen(fit)))
+            except Exception as error:  # noqa: BLE001  (a fit fails alone)
+                self._fail(fit, error)
 
     def _fail(self, fit: Fit, error: Exception, what: str = "") -> None:
         known = isinstance(error, IbpError)
@@ -354,18 +369,3 @@ def _run_of(campaign: Path, fit: Fit, source: Source) -> Iterator[RunDirectory]:
         yield run
     finally:
         run.close()
-
-
-@contextmanager
-def _engine(run: RunDirectory, cluster: Cluster | None, planned: Plan, chunks: int) -> Iterator[Engine]:
-    path = run.path.absolute()
-    if cluster is None:
-        spill = str(path / "state") if planned.spill else ""
-        engine: Engine = Serial(groups.open_bench(str(path), planned.cache, spill))
-    else:
-        engine = cluster.engine(path, run.nonce, groups.OPEN, chunks, planned, run.tell)
-    try:
-        yield engine
-    finally:
-        engine.close()
-        shutil.rmtree(path / "state", ignore_errors=True)

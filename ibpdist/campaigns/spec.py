@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 
 from ibpdist.base.errors import UsageError
 from ibpdist.catalog.spec import FitSpec, Holdout, Name, Setting, Spec, Truncation, positive, setting_error
+from ibpdist.data.subsample import HALF
 from ibpdist.runs.restarts import seed_of
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class CampaignSpec(Spec):
 
     The keys are those of a `FitSpec`, and `start`. `seed` is that of the first restart; the others
     have seeds derived from it. `holdout` scores every fit on what it did not see. `chains`, `burn` and
-    `thin` are for the samplers among the systems.
+    `thin` are for the samplers among the systems, `stability` and `subsample` for the others.
     """
 
     data: Name
@@ -66,6 +67,8 @@ class CampaignSpec(Spec):
     chains: int = Field(default=1, gt=0)
     burn: int | None = Field(default=None, ge=0)
     thin: int = Field(default=1, gt=0)
+    stability: int | None = Field(default=None, ge=2)
+    subsample: float = Field(default=HALF, gt=0, lt=1)
     start: Several[str] | None = None
     set: dict[str, Several[Setting]] = Field(default_factory=dict)
 
@@ -88,6 +91,22 @@ class CampaignSpec(Spec):
         given = value != cls.model_fields[info.field_name].default
         if given and not any(find(one).sampler for one in info.data.get("system", [])):
             raise ValueError("is for samplers, and no system is one")
+        return value
+
+    @field_validator("stability")
+    @classmethod
+    def _of_fits(cls, value: int | None, info: Any) -> int | None:
+        from ibpdist.catalog.systems import find
+
+        if value is not None and all(find(one).sampler for one in info.data.get("system", [])):
+            raise ValueError("is for fits that look for an optimum, and every system is a sampler")
+        return value
+
+    @field_validator("subsample")
+    @classmethod
+    def _of_subsamples(cls, value: float, info: Any) -> float:
+        if value != HALF and info.data.get("stability", 0) is None:
+            raise ValueError("no subsamples are asked for: give stability, their number")
         return value
 
     @field_validator("set")
@@ -184,6 +203,8 @@ class CampaignSpec(Spec):
 
         if find(chosen["system"]).sampler:
             own |= {"chains": self.chains, "burn": self.burn, "thin": self.thin}
+        else:
+            own |= {"stability": self.stability, "subsample": self.subsample}
         return FitSpec.make(data=self.data, seed=seed, checkpoint=self.checkpoint, set=settings, **own)
 
 

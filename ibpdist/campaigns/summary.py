@@ -26,6 +26,7 @@ NUMBERS = {
     "heldout": "nats per hidden cell",
     "heldout_error": "Monte Carlo error of heldout",
     "active": "features in more than half a row; of a sampler their most frequent number",
+    "stable": "features that come back in subsamples; without subsamples unknown",
     "seconds": "its share of the time of the steps",
     "steps": "passes over the data; of a sampler of each chain",
 }
@@ -76,6 +77,7 @@ def _found(path: Path, fit: Fit, scored: bool) -> Row:
     ending = ended(fit_folder(path, fit.id))
     names = {"objective": "objective", "active": "active", "seconds": "seconds", "step": "steps"}
     numbers = {ours: ending[theirs] for theirs, ours in names.items()}
+    numbers["stable"] = ending.get("stable", np.nan)
     return {"status": "finished", "stop": ending["reason"], **numbers, **_heldout(path, fit, scored)}
 
 

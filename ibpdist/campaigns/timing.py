@@ -25,8 +25,9 @@ from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
 from ibpdist.engine.work import Workbench
 from ibpdist.inference.batch import terms_of
-from ibpdist.runs.fit import PLANNED
 from ibpdist.runs.job import SamplerJob, features_for, job_on, seen_by_fits
+from ibpdist.runs.planning import features, share_of_rows
+from ibpdist.runs.stability import refuse_small
 
 PLAIN = {"start": "random", "moves": False}
 """A step like any other, from a start that asks nothing of the data."""
@@ -93,13 +94,13 @@ class Timing:
         row, update = self._plain(spec)
         trial = self._trial(spec)
         steps = (trial.begin + spec.steps * trial.each) * (row * self._share_of(spec) + update)
-        score = self.score(spec, trial.active) if spec.holdout else 0.0
+        score = self.score(spec, trial.active) if spec.holdout and spec.member is None else 0.0
         ending = WRITING + stored / RATE + (DIAGNOSED if systems.find(spec.system).sampler else 0.0)
         return steps + ending + score
 
     def check(self, spec: FitSpec) -> None:
         """Refuse, as its first step would, a fit that cannot begin."""
-        job_on(spec, held(self.source, spec.holdout) if spec.holdout else self.source)
+        refuse_small(job_on(spec, held(self.source, spec.holdout) if spec.holdout else self.source))
         if not systems.find(spec.system).in_turn:
             plain = _plain_of(spec, self._features(spec))
             with one_thread():
@@ -108,7 +109,7 @@ class Timing:
     def _share_of(self, spec: FitSpec) -> float:
         """Chains that take rows in turn are the tasks of their steps; else chunks are."""
         if not systems.find(spec.system).in_turn:
-            return self.share
+            return self.share * share_of_rows(spec)
         return self.share * self.processes / min(self.processes, spec.chains)
 
     def _features(self, spec: FitSpec) -> int:
@@ -214,11 +215,6 @@ def seconds(
     passes = sum(max(spec.steps for spec in group) for group in groups)
     fits = sum(timing.seconds(spec, stored(spec)) for group in groups for spec in group)
     return passes * timing.reading * chunks + fits + timing.compiling + (WORKERS if local else 0.0)
-
-
-def features(spec: FitSpec) -> int:
-    """The number of features that memory and time are planned for."""
-    return PLANNED if spec.truncation == "auto" else spec.truncation
 
 
 def clocked(work: Callable[[], Any]) -> tuple[Any, float]:

@@ -20,7 +20,7 @@ def of_system(
     from ibpdist.base.timeleft import stopping
     from ibpdist.catalog.spec import FitSpec
     from ibpdist.catalog.systems import find
-    from ibpdist.runs.fit import PLANNED
+    from ibpdist.runs.planning import PLANNED
 
     default = FitSpec.model_fields
     limit = default["steps"].default if steps is None else steps
@@ -36,9 +36,9 @@ def of_options(options: Mapping[str, Any]) -> dict[str, Any]:
     starts, parts = options["restarts"] or 1, options["stability"]
     names: list[str] = []
     if parts:
-        from ibpdist.runs.nested import names_of
+        from ibpdist.runs.nested import names_of, together
 
-        names = names_of(starts, parts)
+        names = names_of(starts, 0) + together(parts)
     return of_system(options["system"], options["K"], options["steps"], options["rtol"], starts, names)
 
 
@@ -47,13 +47,15 @@ def of_run(run: Path) -> dict[str, Any]:
     known of a run that cannot be read, and whoever opens it says why."""
     from ibpdist.base.errors import IbpError
     from ibpdist.catalog.spec import FitSpec
-    from ibpdist.runs.nested import nested_fits
+    from ibpdist.runs.nested import nested_fits, together
     from ibpdist.runs.result import is_complete
 
     try:
         spec = FitSpec.read(run / "spec.yaml")
     except IbpError:
         return {}
-    left = [fit.words for fit in nested_fits(spec) if not is_complete(fit.folder(run))]
+    missing = [fit for fit in nested_fits(spec) if not is_complete(fit.folder(run))]
+    left = [fit.words for fit in missing if fit.of_all_rows]
+    left += together(len(missing) - len(left))
     names = left if spec.stability else ()
     return of_system(spec.system, spec.truncation, spec.steps, spec.rtol, len(left) or 1, names)

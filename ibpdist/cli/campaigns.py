@@ -29,9 +29,10 @@ def sweep(campaign: Path, run: Path, estimate: bool, quiet: bool, verbose: bool,
     """Make all fits of a grid, side by side.
 
     CAMPAIGN.yaml has the keys data, system, truncation, restarts, seed, steps, rtol, inner, holdout,
-    start and set, with single values or lists, and for samplers chains, burn and thin. RUN is the
-    directory to write. The same command continues an interrupted campaign, repeats failed fits, and
-    computes only the new fits of a larger grid.
+    start and set, with single values or lists, for samplers chains, burn and thin, and for other
+    systems stability, a number of subsamples, and subsample. RUN is the directory to write. The same
+    command continues an interrupted campaign, repeats failed fits, and computes only the new fits of
+    a larger grid.
     """
     if estimate:
         from ibpdist.campaigns.estimate import estimate as estimate_

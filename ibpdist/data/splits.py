@@ -218,13 +218,16 @@ class SomeRows(Wrapped):
         return int(self._starts[index]), int(self._starts[index + 1])
 
     def read(self, index: int) -> Chunk:
-        start, _ = self.bounds(index)
-        origin = int(self._origin[index])
-        chunk, kept = self.source.read(origin), self._kept(origin)
+        self.bounds(index)
+        return self.part(self.source.read(int(self._origin[index])))
+
+    def part(self, chunk: Chunk) -> Chunk:
+        """These rows of a chunk of the source, which has some, as `read` gives them."""
+        index, kept = int(np.searchsorted(self._origin, chunk.index)), self._kept(chunk.index)
         observed = None if chunk.observed is None else chunk.observed[kept]
         if observed is not None and observed.all():
             observed = None
-        return Chunk(index, start, chunk.x[kept], observed)
+        return Chunk(index, self.bounds(index)[0], chunk.x[kept], observed)
 
     def row_coords(self, index: int) -> dict[str, Labels]:
         origin = int(self._origin[index])

@@ -37,18 +37,12 @@ class MemberBench:
         algorithm: AnyParallel = batch.members[self.member].algorithm
         return algorithm
 
-    @property
-    def source(self) -> Source:
-        return self.bench.source
-
-    def chunk(self, index: int) -> Chunk:
-        return self.bench.chunk(index)
-
     def params(self, step: int) -> Any:
         return self.bench.params(step).members[self.member].params
 
-    def state(self, index: int, step: int, chunk: Chunk | None = None) -> Any:
-        return self.bench.state(index, step, chunk).members[self.member]
+    def state(self, index: int, step: int) -> Any:
+        """Its row state; a subsample has rows in every chunk, so chunks have one number in both."""
+        return self.bench.state(index, step).members[self.member]
 
 
 @dataclass(frozen=True)

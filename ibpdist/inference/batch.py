@@ -1,14 +1,16 @@
 """Several fits advanced over the same chunks: read and decoded once, each with the bits it has alone.
 
-Every member does its own arithmetic with its own draws. A member that has stopped stays as it is;
+Every member does its own arithmetic with its own draws, on all rows or on those of a subsample that has rows
+in every chunk. A member that has stopped stays as it is;
 one that fails is set aside with the reason, and the others go on. All of that is in the parameters,
 so row state that was lost is made again as for a single fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from ibpdist.base.errors import IbpError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import NOTHING, Array, Nothing, dims, parts, replace, struct
 from ibpdist.data._base import Chunk
+from ibpdist.data.splits import SomeRows
 from ibpdist.inference._base import AnyParallel, Info, Known, Trace
 from ibpdist.inference.stopping import AnySnapshot, Snapshot, Stop, StopCode, StopRule
 
@@ -60,12 +63,14 @@ class Left:
 
 @dataclass(frozen=True)
 class Member:
-    """A fit that is one of several: its algorithm, its randomness, and the rules that end it."""
+    """A fit that is one of several: its algorithm, its randomness, the rules that end it, and the rows that
+    it is made of, None for all."""
 
     algorithm: AnyParallel
     seed: int
     chain: int = 0
     rules: tuple[StopRule, ...] = ()
+    rows: SomeRows | None = None
 
     def draws(self, draws: Draws) -> Draws:
         return Draws(self.seed, draws.step, self.chain)
@@ -87,20 +92,27 @@ class Batch:
     members: tuple[Member, ...]
     isolate: bool = True
 
-    def summarise(self, chunk: Chunk) -> Any:
-        return self.members[0].algorithm.summarise(chunk)
+    @cached_property
+    def views(self) -> tuple[SomeRows | None, ...]:
+        """The rows that members are made of, each once."""
+        return tuple(dict.fromkeys(member.rows for member in self.members))
+
+    def summarise(self, chunk: Chunk) -> Members:
+        """Facts of the rows of each of the views."""
+        first = [next(i for i, one in enumerate(self.members) if one.rows is rows) for rows in self.views]
+        return Members(
+            tuple(self.members[i].algorithm.summarise(part) for i, part in self._seen(chunk, first))
+        )
 
     def ask(self, survey: Any, known: Known, draws: Draws) -> Members | None:
         asked = [self._ask(i, survey, known, draws) for i in range(len(self.members))]
         return None if all(isinstance(one, Nothing) for one in asked) else Members(tuple(asked))
 
     def look(self, chunk: Chunk, question: Members, draws: Draws) -> Members:
-        found = [
-            NOTHING
-            if isinstance(asked, Nothing | Left)
-            else member.algorithm.look(chunk, asked, member.draws(draws))
-            for member, asked in zip(self.members, question.members, strict=True)
-        ]
+        asked, found = question.members, [NOTHING] * len(self.members)
+        asking = [i for i, one in enumerate(asked) if not isinstance(one, Nothing | Left)]
+        for i, part in self._seen(chunk, asking):
+            found[i] = self.members[i].algorithm.look(part, asked[i], self.members[i].draws(draws))
         return Members(tuple(found))
 
     def init(self, survey: Any, draws: Draws, known: Known = ()) -> Members:
@@ -111,30 +123,28 @@ class Batch:
                 made.append(_failed(NOTHING, 0, _text(left[0].reason)))
                 continue
             try:
-                params = member.algorithm.init(survey, member.draws(draws), _own(i, known))
+                params = member.algorithm.init(self._facts(i, survey), member.draws(draws), _own(i, known))
                 made.append(running(params))
             except Exception as error:  # noqa: BLE001  (a member fails alone)
                 made.append(_failed(NOTHING, 0, self._aside(error)))
         return Members(tuple(made))
 
     def adopt(self, params: Any, survey: Any) -> Members:
-        return Members(tuple(running(m.algorithm.adopt(params, survey)) for m in self.members))
+        facts = enumerate(self.members)
+        return Members(tuple(running(m.algorithm.adopt(params, self._facts(i, survey))) for i, m in facts))
 
     def start(self, chunk: Chunk, params: Members, draws: Draws) -> Members:
-        found = [
-            NOTHING if one.stop else member.algorithm.start(chunk, one.params, member.draws(draws))
-            for member, one in zip(self.members, params.members, strict=True)
-        ]
+        found: list[Any] = [NOTHING] * len(self.members)
+        for i, part in self._seen(chunk, _running(params)):
+            member = self.members[i]
+            found[i] = member.algorithm.start(part, params.members[i].params, member.draws(draws))
         return Members(tuple(found))
 
     def local(self, chunk: Chunk, local: Members, params: Members, draws: Draws) -> tuple[Members, Members]:
-        states, sums = [], []
-        for member, state, one in zip(self.members, local.members, params.members, strict=True):
-            found: tuple[Any, Any] = (state, NOTHING)
-            if one.stop is None:
-                found = member.algorithm.local(chunk, state, one.params, member.draws(draws))
-            states.append(found[0])
-            sums.append(found[1])
+        states, sums = list(local.members), [NOTHING] * len(self.members)
+        for i, part in self._seen(chunk, _running(params)):
+            member, one = self.members[i], params.members[i]
+            states[i], sums[i] = member.algorithm.local(part, states[i], one.params, member.draws(draws))
         return Members(tuple(states)), Members(tuple(sums))
 
     def update(self, params: Members, sums: Members, draws: Draws) -> tuple[Members, Info]:
@@ -149,13 +159,26 @@ class Batch:
     def monotone(self) -> bool:
         return False
 
+    def _seen(self, chunk: Chunk, members: Iterable[int]) -> Iterator[tuple[int, Chunk]]:
+        """The chunk as each of these members sees it; those of the same rows come together."""
+        wanted = list(members)
+        for rows in self.views:
+            those = [i for i in wanted if self.members[i].rows is rows]
+            if those:
+                part = chunk if rows is None else rows.part(chunk)
+                yield from ((i, part) for i in those)
+
+    def _facts(self, i: int, survey: Members) -> Any:
+        """What a survey says of the rows of a member."""
+        return survey.members[self.views.index(self.members[i].rows)]
+
     def _ask(self, i: int, survey: Any, known: Known, draws: Draws) -> Any:
         """The next question of a member; nothing, when it has asked enough or cannot."""
         own, member = _own(i, known), self.members[i]
         if len(own) < len(known) or any(isinstance(asked, Left) for asked, _ in own):
             return NOTHING
         try:
-            found = member.algorithm.ask(survey, own, member.draws(draws))
+            found = member.algorithm.ask(self._facts(i, survey), own, member.draws(draws))
         except Exception as error:  # noqa: BLE001  (a member fails alone)
             return Left(_letters(self._aside(error)))
         return NOTHING if found is None else found
@@ -201,6 +224,11 @@ def summary(members: Sequence[MemberParams], terms: Mapping[str, float]) -> Info
     best = max(levels, key=lambda name: levels[name], default=None)
     shown = {name: terms[f"{best.partition('/')[0]}/{name}"] if best else 0.0 for name in SHOWN}
     return Info({**shown, **terms}, running=float(sum(one.stop is None for one in members)))
+
+
+def _running(params: Members) -> list[int]:
+    """Members that have not ended."""
+    return [i for i, one in enumerate(params.members) if one.stop is None]
 
 
 def _own(i: int, known: Known) -> list[tuple[Any, Any]]:

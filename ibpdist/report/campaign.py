@@ -10,6 +10,7 @@ import numpy as np
 from ibpdist.base.words import counted, duration
 from ibpdist.campaigns.spec import in_words
 from ibpdist.catalog import systems
+from ibpdist.report import subsamples
 
 
 def summary(campaign: Any) -> str:
@@ -35,8 +36,14 @@ def _answer(campaign: Any) -> Iterator[str]:
 
 
 def _again(campaign: Any, best: Any) -> Iterator[str]:
-    """How many features of a fit other restarts find again, and how similar those are."""
+    """How many features of a fit come back in subsamples; without those how many of them other restarts find
+    again, and how similar these are."""
     kind = {name: value for name, value in best.labels.items() if name != "restart"}
+    if best.spec.stability is not None:
+        stability = campaign.stability(**best.labels)
+        if stability.sizes["feature"]:
+            yield subsamples.answer(stability)
+        return
     restarts = campaign.restarts(**kind)
     if len(restarts) > 1 and not systems.find(best.spec.system).sampler:
         stability = campaign.stability(**kind)

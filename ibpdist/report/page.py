@@ -51,11 +51,13 @@ def read(run: Path, image: tuple[int, int] | None = None) -> Facts:
 
 
 def _stability(campaign: Any, fit: Any) -> Any:
-    """Of the features of a fit over the finished restarts of its kind; None with fewer than two."""
+    """Of the features of a fit over the finished restarts of its kind; None with fewer than two, and where
+    the result of the fit tells of subsamples."""
     from ibpdist.campaigns.campaign import kind_of
 
     kind = kind_of(fit)
-    return None if len(campaign.restarts(**kind)) < 2 else campaign.stability(**kind)
+    compared = fit.spec.stability is None and len(campaign.restarts(**kind)) > 1
+    return None if not compared else campaign.stability(**kind)
 
 
 def page(facts: Facts, sections: tuple[Section, ...] = SECTIONS) -> Html:

@@ -6,7 +6,7 @@ import logging
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,21 +23,21 @@ from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import create
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
-from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
 from ibpdist.inference._base import Params
 from ibpdist.predict import units
+from ibpdist.runs import combine, result, side_by_side, start_from
 from ibpdist.runs import restarts as starts
-from ibpdist.runs import result, start_from
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, identity, is_run
 from ibpdist.runs.job import Job, SamplerJob, check, job_begun, job_of
 from ibpdist.runs.loop import Progress, drive, in_memory
-from ibpdist.runs.nested import Nested, nested_fits
+from ibpdist.runs.nested import nested_fits
+from ibpdist.runs.planning import planned
 from ibpdist.runs.sample import sample
-from ibpdist.runs.stability import groups, refuse_small
+from ibpdist.runs.stability import refuse_small
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ibpdist")
 OPEN = "ibpdist.runs.bench:open_bench"
-PLANNED = 64
-"""Features that memory is planned for when their number is left to the data."""
 SPECIFIED = (
     "steps", "rtol", "inner", "restarts", "holdout", "checkpoint", "chains", "burn", "thin",
     "stability", "subsample",
@@ -209,15 +207,15 @@ def _without_run(job: Job, place: Place, first: Params | None, progress: Progres
     """All starts and subsamples in this process and in memory; the best start, with tables of the others."""
     cache = planned(job, place).cache
 
-    def made(one: Job, first: Params | None) -> xr.DataTree:
+    def made(one: Job) -> xr.DataTree:
         bench = Workbench(one.algorithm, one.source, MemoryHistory(), one.spec.seed, cache=cache)
         return in_memory(one, Serial(bench), provenance.facts(one.source), progress, first)
 
     fits = nested_fits(job.spec)
-    found = [made(fit.job(job), first) for fit in fits if fit.of_all_rows] or [made(job, first)]
-    parts = [fit for fit in fits if not fit.of_all_rows]
-    results = [made(fit.job(job), None) for fit in parts]
-    return starts.chosen(found, _compared(job, parts, found, results, progress))
+    found = [made(fit.job(job)) for fit in fits if fit.of_all_rows] or [made(job)]
+    # The features of another fit come back where they are put in: no subsample begins with them.
+    results = side_by_side.in_memory(job, place, progress)
+    return starts.chosen(found, combine.compared(job, found, results, after(progress)))
 
 
 def _with_run(
@@ -249,7 +247,7 @@ def _with_run(
 def _finish(
     directory: RunDirectory, job: Job, place: Place, first: Params | None, progress: Progress | None
 ) -> None:
-    """Take a run to its result, start by start and subsample by subsample."""
+    """Take a run to its result: start by start, then all subsamples side by side."""
     run, fits = directory.path, nested_fits(job.spec)
     tell = log.warning if progress is None else before(progress)
     if place.distributed:
@@ -258,31 +256,16 @@ def _finish(
         if not fits:
             advance(directory, job, place, cluster, first, progress)
             return
-        for fit in fits:
+        combine.begin(directory, job)
+        for fit in (one for one in fits if one.of_all_rows):
             one = fit.job(job)
             with _child(fit.folder(run), one) as child:
                 if not result.is_complete(child.path):
-                    # The features of another fit come back where they are put in.
-                    begin = first if fit.of_all_rows else None
-                    advance(child, one, place, cluster, begin, progress)
+                    advance(child, one, place, cluster, first, progress)
             directory.events.add(fit.kind, **fit.facts)
-    parts = [fit for fit in fits if not fit.of_all_rows]
-    found = [result.open_result(fit.folder(run)) for fit in fits if fit.of_all_rows]
-    results = [result.open_result(fit.folder(run)) for fit in parts]
-    starts.choose(run, found, _compared(job, parts, found, results, progress))
-    directory.events.add("finished")
-
-
-def _compared(
-    job: Job,
-    parts: Sequence[Nested],
-    found: Sequence[xr.DataTree],
-    results: Sequence[xr.DataTree],
-    progress: Progress | None,
-) -> dict[str, xr.Dataset]:
-    """Groups about the best of the starts beside the fits of subsamples, if there are any."""
-    rows = [part.rows(job) for part in parts]
-    return groups(found[starts.best(found)], results, rows, after(progress)) if rows else {}
+        # The features of another fit come back where they are put in: no subsample begins with them.
+        side_by_side.advance(directory, job, place, cluster, progress)
+    combine.complete(directory, job, after(progress))
 
 
 def advance(
@@ -354,15 +337,6 @@ def _reopen(directory: RunDirectory) -> Job:
             stacklevel=3,
         )
     return job
-
-
-def planned(job: Job, place: Place, processes: int | None = None) -> Plan:
-    """The memory of each process for a job."""
-    spec = job.spec
-    features = PLANNED if spec.truncation == "auto" else spec.truncation
-    entries = spec.chains * systems.entries(spec.system, spec.set)
-    held = systems.rows_held(spec.system, spec.set, job.source.columns, features)
-    return place.plan(job.seen, features, processes, entries=entries, held=held)
 
 
 def _is_path(data: Data) -> bool:

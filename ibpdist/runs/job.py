@@ -13,9 +13,9 @@ from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
-from ibpdist.data.centring import centred, with_center
+from ibpdist.data.centring import Centred, centred, with_center
 from ibpdist.data.one_chunk import Whole
-from ibpdist.data.splits import held
+from ibpdist.data.splits import SomeRows, held
 from ibpdist.data.subsample import HALF, Subsample
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
@@ -123,6 +123,23 @@ def _trained_on(spec: FitSpec, source: Source | None = None) -> Source:
 def subsample_of(spec: FitSpec, member: int) -> Subsample:
     """A subsample of the rows that a fit sees."""
     return Subsample(spec.seed, member, spec.subsample)
+
+
+def of_all_rows(spec: FitSpec) -> FitSpec:
+    """The spec of the same fit made of all rows instead of a subsample."""
+    return spec.model_copy(update={"member": None, "subsample": HALF})
+
+
+def rows_of(spec: FitSpec, seen: Source) -> SomeRows:
+    """The rows of the subsample that a fit is made of, of data from which its hold-out is taken; their
+    values are not centred."""
+    raw = seen.source if isinstance(seen, Centred) else seen
+    return subsample_of(spec, spec.member or 0).of(raw)
+
+
+def centred_as(rows: Source, seen: Source) -> Source:
+    """Some rows of data as fits see them, centred like these."""
+    return with_center(rows, seen.center if isinstance(seen, Centred) else None)
 
 
 def job_on(spec: FitSpec, data: Source) -> Job:

@@ -116,15 +116,22 @@ def in_memory(
     first: object | None = None,
 ) -> xr.DataTree:
     """A fit that leaves nothing on disk."""
+    ended = end_in_memory(job, engine, progress, first)
+    return result.tree(job.algorithm, engine, job.source, _ending(job, facts, ended))
+
+
+def end_in_memory(
+    work: Work, engine: Engine, progress: Progress | None = None, first: object | None = None
+) -> Ended:
+    """Step without a run until a rule stops."""
     terms: dict[int, Any] = {}
-    steps = sweeps(job.algorithm, engine, job.spec.seed, like=first, looked=before_of(progress))
-    for now, stop in until(steps, job.rules()):
+    steps = sweeps(work.algorithm, engine, work.seed, like=first, looked=before_of(progress))
+    for now, stop in until(steps, work.rules()):
         terms[now.step] = now.trace
         if progress:
             progress(now)
         if stop:
-            ending = _ending(job, facts, Ended(now, stop, terms))
-            return result.tree(job.algorithm, engine, job.source, ending)
+            return Ended(now, stop, terms)
     raise AssertionError("the loop ends only by a rule")
 
 

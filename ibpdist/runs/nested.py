@@ -1,7 +1,7 @@
 """Fits within a run that together make its result: several starts of all rows, and fits of subsamples.
 
 Each is a run of its own, in RUN/restarts/NNN or RUN/subsamples/NNN, so one that has finished is not fitted
-again when RUN is resumed.
+again when RUN is resumed. Starts are made one after the other; subsamples advance together (side_by_side.py).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ibpdist.base.words import counted
 from ibpdist.catalog.spec import FitSpec
-from ibpdist.data.centring import Centred, with_center
 from ibpdist.data.splits import SomeRows
 from ibpdist.runs import restarts
-from ibpdist.runs.job import Job, job_on, subsample_of
+from ibpdist.runs.job import Job, rows_of
 
 ALL_ROWS = "all rows"
 
@@ -38,16 +38,12 @@ class Nested:
         return self.spec.member is None
 
     def job(self, whole: Job) -> Job:
-        """Its job; `whole` is that of the run."""
-        if self.of_all_rows:
-            return Job(self.spec, whole.algorithm, whole.source)
-        center = whole.source.center if isinstance(whole.source, Centred) else None
-        return job_on(self.spec, with_center(self.rows(whole), center))
+        """The job of one of several starts; `whole` is that of the run."""
+        return Job(self.spec, whole.algorithm, whole.source)
 
     def rows(self, whole: Job) -> SomeRows:
         """The rows of a subsample; their values are not centred."""
-        seen = whole.source.source if isinstance(whole.source, Centred) else whole.source
-        return subsample_of(self.spec, self.spec.member or 0).of(seen)
+        return rows_of(self.spec, whole.source)
 
 
 def nested_fits(spec: FitSpec) -> list[Nested]:
@@ -77,6 +73,11 @@ def names_of(starts: int, parts: int) -> list[str]:
     """The fits of a run in words: those of all rows, then those of subsamples."""
     every = [f"start {at + 1} of {starts}" for at in range(starts)] if starts > 1 else [ALL_ROWS] * starts
     return every + [f"subsample {at + 1} of {parts}" for at in range(parts)]
+
+
+def together(parts: int) -> list[str]:
+    """Subsamples that advance together, in words; none without any."""
+    return [f"{counted(parts, 'subsample')}{' together' if parts > 1 else ''}"] if parts else []
 
 
 def place(member: int) -> str:

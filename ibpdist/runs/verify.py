@@ -9,7 +9,7 @@ from ibpdist.base.errors import StorageError
 from ibpdist.data.verify import verify_dataset
 from ibpdist.engine.checkpoint import Checkpoints
 from ibpdist.runs import result, scores
-from ibpdist.runs.directory import identity
+from ibpdist.runs.directory import identity, is_run
 from ibpdist.runs.missing_files import lost
 from ibpdist.storage import events, records, sealed
 from ibpdist.storage.events import Event
@@ -18,7 +18,7 @@ from ibpdist.storage.partial_files import litter
 
 
 def verify_run(path: Path) -> Iterator[str]:
-    """Problems of a run, of its restarts and of its subsamples."""
+    """Problems of a run, of its restarts and of its subsamples, and of the groups of these."""
     yield from _readable(path)
     yield from _log(path)
     yield from _parameters(path)
@@ -35,7 +35,8 @@ def verify_run(path: Path) -> Iterator[str]:
         yield from _torn(path / "events.jsonl")
         for one in litter(path):
             yield f"{one}: was left by a process that was killed; resume removes it"
-    for child in [*sorted(path.glob("restarts/*")), *sorted(path.glob("subsamples/*"))]:
+    nested = [*sorted(path.glob("restarts/*")), *sorted(path.glob("subsamples/*"))]
+    for child in [*nested, *filter(is_run, sorted(path.glob("groups/*")))]:
         yield from verify_run(child)
 
 

@@ -127,7 +127,7 @@ def test_fits_with_names_are_told_apart_by_them(
         "choose, fa-vi-infinite: step 1",
         "choose, fa-vi-infinite: step 2",
         "choose, fa-vi-dense: step 1",
-        "choose, start 3: step 1",
+        "choose, fa-vi-dense: step 1",
     ]
 
 

@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 
 import ibpdist as ibp
-from ibpdist.campaigns import group
 from ibpdist.campaigns.campaign import Campaign
 from ibpdist.data.store import open_dataset
 from ibpdist.engine.work import Workbench
 from ibpdist.evaluate.synthetic import synthesise
+from ibpdist.runs import group
 from ibpdist.storage import events
 from tests.benchmarks.scale import WORKERS, products, reading, slowest
 

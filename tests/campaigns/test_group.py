@@ -6,22 +6,13 @@ import pytest
 import ibpdist as ibp
 from ibpdist.base.errors import BUG, UsageError
 from ibpdist.campaigns.directory import Manifest
-from ibpdist.campaigns.group import (
-    GroupSpec,
-    close,
-    code_of,
-    group_folder,
-    group_of,
-    job_on,
-    open_bench,
-    opened,
-    under_way,
-)
+from ibpdist.campaigns.group import code_of, opened, under_way
 from ibpdist.campaigns.run import spec_of
 from ibpdist.data.arrays import as_source
 from ibpdist.data.splits import held
 from ibpdist.inference.batch import AllEnded
-from ibpdist.runs.job import job_of
+from ibpdist.runs.group import GroupSpec, close, group_folder, group_of, open_bench
+from ibpdist.runs.job import job_of, job_on
 from ibpdist.storage import events
 from tests.support.grids import grid
 from tests.support.logs import events_of_kind
@@ -45,8 +36,8 @@ def test_a_group_is_its_fits(fits):
 
 
 def test_the_data_of_a_group_are_those_of_its_fits(fits):
-    some, _ = fits
-    group = group_of([fit.spec for fit in some])
+    some, source = fits
+    group = group_of([fit.spec for fit in some], held(source, 0.25))
     assert group.source.fingerprint == job_of(some[0].spec).source.fingerprint
     assert not group.source.read(3).observed.all()
 
@@ -92,7 +83,7 @@ def test_only_groups_of_wanted_fits_go_on(fits, tmp_path):
             pass
     assert sorted(map(len, under_way(tmp_path, some))) == [2, 2]
     assert under_way(tmp_path, some[:2]) == [list(some[:2])]
-    assert not group_folder(tmp_path, some[2:]).exists()
+    assert not group_folder(tmp_path, [fit.id for fit in some[2:]]).exists()
 
 
 def test_a_group_goes_on_with_all_of_its_fits(fits, tmp_path):
@@ -135,7 +126,7 @@ def test_a_damaged_group_is_made_again(fits, tmp_path):
 
 def test_a_group_killed_while_it_was_made_is_made_again(fits, tmp_path):
     some, source = fits
-    folder = group_folder(tmp_path, some)
+    folder = group_folder(tmp_path, [fit.id for fit in some])
     folder.mkdir(parents=True)
     (folder / "spec.yaml").write_text("half")
     assert under_way(tmp_path, some) == []

@@ -30,7 +30,7 @@ def fit(folder: Path, run: str, *options: object, data: str = "data.zarr", syste
 def test_the_fits_are_named_and_the_answer_begins_with_how_many_come_back(folder: Path) -> None:
     found = fit(folder, "run", "--stability", 2, "-v")
     assert found.exit_code == 0, found.output
-    named = [f"fit, {name}: step 1 of at most 1000" for name in ("all rows", "subsample 2 of 2")]
+    named = [f"fit, {name}: step 1 of at most 1000" for name in ("all rows", "2 subsamples together")]
     assert all(words in found.stderr for words in named)
     assert "left: about" in found.stderr
     result = ibp.open_result(folder / "run")
@@ -46,7 +46,7 @@ def test_the_fits_are_named_and_the_answer_begins_with_how_many_come_back(folder
 
 def test_of_an_interrupted_run_the_fits_that_are_left_are_told(folder: Path) -> None:
     def stop(now: object) -> None:
-        if now.step == 1 and (folder / "half" / "subsamples" / "001").exists():
+        if now.step == 1 and (folder / "half" / "groups").exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -59,8 +59,8 @@ def test_of_an_interrupted_run_the_fits_that_are_left_are_told(folder: Path) -> 
             progress=stop,
         )
     known = of_run(folder / "half")
-    assert known["names"] == ["subsample 2 of 3", "subsample 3 of 3"]
-    assert known["fits"] == 2
+    assert known["names"] == ["3 subsamples together"]
+    assert known["fits"] == 1
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,10 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.base.errors import StorageError
-from ibpdist.campaigns import group
 from ibpdist.campaigns.run import sweep
 from ibpdist.campaigns.verify import verify
 from ibpdist.data.ingest import ingest
-from ibpdist.runs import bench
+from ibpdist.runs import bench, group
 from tests.support.matrices import matrix
 
 FIT = {"system": "lg-vi-finite", "K": 3, "steps": 6, "rtol": 0.0, "serial": True}

@@ -129,6 +129,14 @@ def test_a_dataset_is_the_same_however_it_is_spelt(stores, tmp_path, monkeypatch
         fit.fn(stores[1], run, **FIT)
 
 
+def test_a_fit_may_have_subsamples(stores, tmp_path):
+    run = str(tmp_path / "run")
+    fit.fn(stores[0], run, **FIT, stability=2, subsample=0.8)
+    assert ibp.open_result(run)["stability"].sizes["subsample"] == 2
+    with pytest.raises(OutputInUse, match="stability 2"):
+        fit.fn(stores[0], run, **FIT)
+
+
 def test_a_score_is_made_once(stores, tmp_path, capsys):
     run = str(tmp_path / "run")
     fit.fn(stores[0], run, **FIT, holdout=0.3)

@@ -8,6 +8,7 @@ import pytest
 from ibpdist.base.errors import UsageError
 from ibpdist.base.structs import Nothing
 from ibpdist.catalog import systems as catalog
+from ibpdist.data.subsample import Subsample
 from ibpdist.engine.members import MemberEngine
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
@@ -96,6 +97,58 @@ def test_bits_are_those_of_the_fit_alone():
         for name, (dims, values) in rows.items():
             assert seen[name][0] == dims
             np.testing.assert_array_equal(seen[name][1], values)
+
+
+def of_rows(width):
+    """Two fits of all rows, and two of each of three subsamples; each with the data that it sees."""
+    source = MemorySource(planted(8, 120, 6, [0.4] * 3, 0.1)[0], width)
+    parts = [None, *(Subsample(5, number, 0.6).of(source) for number in range(3))]
+    cases = []
+    for at, rows in enumerate(parts):
+        for name, start in (("lg-vi-infinite", "spectral"), ("fa-vi-finite", "best")):
+            algorithm = catalog.build(name, 3, settings={"start": start})
+            member = Member(algorithm, 7, rules=(StepLimit(3 + at),), rows=rows)
+            cases.append((member, source if rows is None else rows))
+    return source, cases[::2] + cases[1::2]
+
+
+@pytest.mark.parametrize("width", [40, 120])
+def test_members_of_some_rows_have_the_bits_of_fits_of_these_rows(width):
+    """Members of the same rows do not stand side by side, and end at different steps."""
+    source, cases = of_rows(width)
+    engine, steps = together([member for member, _ in cases], source)
+    for i, (member, data) in enumerate(cases):
+        levels, params, rows = alone(member, data)
+        assert levels_of(i, steps) == levels
+        assert_same_record(steps[-1].params.members[i].params, params)
+        seen, _ = in_memory(MemberEngine(engine, i), len(steps))
+        for name, (dims, values) in rows.items():
+            assert seen[name][0] == dims
+            np.testing.assert_array_equal(seen[name][1], values)
+    assert len({tuple(levels_of(i, steps)) for i in range(len(cases))}) == len(cases)
+
+
+class Counted:
+    """A source that notes which chunks are read."""
+
+    def __init__(self, source):
+        self.source, self.read_chunks = source, []
+
+    def __getattr__(self, name):
+        return getattr(self.source, name)
+
+    def read(self, index):
+        self.read_chunks.append(index)
+        return self.source.read(index)
+
+
+def test_a_chunk_is_read_once_a_step_for_all_members():
+    source = Counted(source_of())
+    rows = [Subsample(5, number).of(source) for number in range(4)]
+    source.read_chunks.clear()
+    members = [Member(Toy(), 1, rules=(StepLimit(4),), rows=some) for some in rows]
+    together(members, source)
+    assert sorted(source.read_chunks) == sorted([0, 1, 2] * 5), "a survey and four steps"
 
 
 def test_members_stop_each_by_its_rules():

@@ -12,6 +12,8 @@ from ibpdist.campaigns.verify import verify
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.splits import HeldRows
 from ibpdist.data.subsample import Subsample
+from ibpdist.inference.ascent.coordinate import Coordinate
+from ibpdist.runs import group, planning
 from ibpdist.runs.export import export
 from ibpdist.runs.nested import nested_fits
 from ibpdist.runs.stability import groups
@@ -161,7 +163,8 @@ def test_a_run_has_the_bits_of_a_fit_in_memory(tmp_path, source, options):
 def test_workers_have_the_bits_of_a_fit_in_memory(tmp_path, source):
     found = fit(source, run=tmp_path / "run", workers=2, memory=1 << 30, stability=2)
     assert_same_result(fit(source, stability=2), found)
-    begun = [e for e in events.read(tmp_path / "run/subsamples/001/events.jsonl") if e["event"] == "begin"]
+    (log,) = (tmp_path / "run").glob("groups/*/events.jsonl")
+    begun = [event for event in events.read(log) if event["event"] == "begin"]
     assert begun[0]["engine"] == "DaskEngine"
 
 
@@ -191,12 +194,9 @@ def test_far_columns_are_centred_as_for_all_rows(tmp_path):
     assert_same_result(fit(ArrayData(x, 64), stability=2), kept)
 
 
-@pytest.mark.parametrize(
-    "stop_at",
-    [(2, 3), (3, 12), *(pytest.param(at, marks=pytest.mark.slow) for at in [(1, 5), (2, 12), (3, 1)])],
-)
-def test_an_interrupted_run_fits_no_finished_subsample_again(tmp_path, source, stop_at):
-    """`stop_at`: which of the fits, and after which of its steps."""
+@pytest.mark.parametrize("stop_at", [(2, 3), (2, 12), pytest.param((1, 5), marks=pytest.mark.slow)])
+def test_an_interrupted_run_fits_nothing_finished_again(tmp_path, source, stop_at):
+    """`stop_at`: all rows or the subsamples, which advance together, and after which of their steps."""
     number, last = [0], []
 
     def interrupt(now):
@@ -212,8 +212,81 @@ def test_an_interrupted_run_fits_no_finished_subsample_again(tmp_path, source, s
     assert verify(tmp_path / "run") == []
     steps = []
     assert_same_result(plain, ibp.resume(tmp_path / "run", progress=lambda now: steps.append(now.step)))
-    assert len(steps) <= 12 * (4 - stop_at[0])
+    assert len(steps) <= 12 * (3 - stop_at[0])
     assert verify(tmp_path / "run") == []
+
+
+def test_results_of_subsamples_that_were_written_are_kept(tmp_path, source, monkeypatch):
+    run, write = tmp_path / "run", group._write
+
+    def stopping(*arguments):
+        write(*arguments)
+        raise KeyboardInterrupt
+
+    plain = fit(source, stability=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(group, "_write", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            fit(source, run=run, stability=3)
+    assert [path.name for path in (run / "subsamples").iterdir()] == ["000"]
+    assert verify(run) == []
+    kept, steps = (run / "subsamples/000/result.json").stat().st_mtime_ns, []
+    assert_same_result(plain, ibp.resume(run, progress=lambda now: steps.append(now.step)))
+    assert steps == []
+    assert (run / "subsamples/000/result.json").stat().st_mtime_ns == kept
+    assert verify(run) == []
+
+
+def test_a_subsample_that_an_older_version_began_is_fitted_again(tmp_path, source):
+    """It advanced in a run of its own."""
+    run = tmp_path / "run"
+    plain = fit(source, run=run, stability=2)
+    for name in ("result.zarr", "subsamples/001/result.zarr", "groups"):
+        shutil.rmtree(run / name)
+    assert_same_result(plain, ibp.resume(run))
+    assert verify(run) == []
+
+
+def test_subsamples_that_do_not_fit_into_memory_together_have_the_same_bits(tmp_path, source, monkeypatch):
+    plain = fit(source, stability=3)
+    monkeypatch.setattr(planning, "LARGEST", 2)
+    assert_same_result(plain, fit(source, stability=3))
+    assert_same_result(plain, fit(source, stability=3, run=tmp_path / "run"))
+    assert len(list((tmp_path / "run" / "groups").iterdir())) == 2
+    assert verify(tmp_path / "run") == []
+
+
+def test_subsamples_without_rows_in_some_chunk_have_the_bits_of_fits_alone(tmp_path):
+    """Their chunks have other numbers, so each advances alone."""
+    data = ArrayData(rows_of(24), 2)
+    found = fit(data, run=tmp_path / "run", stability=2, K=2, steps=3)
+    assert len(list((tmp_path / "run" / "groups").iterdir())) == 2
+    for member in range(2):
+        part = Subsample(1, member).of(data)
+        assert part.chunks < data.chunks
+        alone = fit(part, K=2, steps=3)
+        kept = ibp.open_result(tmp_path / "run" / "subsamples" / f"{member:03d}")
+        for name in ("params", "rows", "trace"):
+            assert alone[name].to_dataset().identical(kept[name].to_dataset().compute()), name
+    assert_same_result(fit(data, stability=2, K=2, steps=3), found)
+
+
+def test_a_subsample_that_fails_fails_the_run(tmp_path, source, monkeypatch):
+    update, seconds = Coordinate.update, []
+
+    def broken(self, params, sums, draws):
+        seconds.extend([draws] * (draws.step == 2))
+        if len(seconds) == 3:  # of all rows, of the first subsample, of the second one
+            raise ZeroDivisionError("on purpose")
+        return update(self, params, sums, draws)
+
+    monkeypatch.setattr(Coordinate, "update", broken)
+    for run in (None, tmp_path / "run"):
+        seconds.clear()
+        with pytest.raises(ZeroDivisionError, match="on purpose"):
+            fit(source, run=run, stability=2, moves=False)
+    monkeypatch.undo()
+    assert_same_result(fit(source, stability=2, moves=False), ibp.resume(tmp_path / "run"))
 
 
 def test_what_is_missing_of_a_subsample_is_named(tmp_path, source):

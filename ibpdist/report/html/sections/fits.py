@@ -68,7 +68,11 @@ def every(facts: Facts) -> Html:
     good, lost = ranked(facts.summary)
     room = max(MOST - len(lost), MOST // 2)
     shown = [*good[:room], *lost[: MOST - min(len(good), room)]]
-    names = [name for name in ("objective", "heldout", "active", "steps", "seconds") if _known(facts, name)]
+    names = [
+        name
+        for name in ("objective", "heldout", "active", "stable", "steps", "seconds")
+        if _known(facts, name)
+    ]
     facts_of_fits = [name for name in ("status", "stop", "seed") if facts.has(f"summary/{name}")]
     lines = [_line(facts, at, names, facts_of_fits) for at in shown]
     held = "held-out score in nats per hidden cell, " if facts.scored else ""

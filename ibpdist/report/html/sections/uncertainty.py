@@ -117,7 +117,8 @@ def _larger(facts: Facts) -> Number | None:
 
 def _starts(facts: Facts) -> Iterator[Verdict]:
     """Of a fit that no restarts of a campaign are compared with."""
-    if facts.stability is not None:
+    several = facts.summary is not None and facts.summary.sizes.get("restart", 1) > 1
+    if facts.stability is not None or several:
         return
     if not facts.has("restarts/objective"):
         yield OPEN, "One start was made. Whether another seed gives the same features is not known."
