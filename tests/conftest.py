@@ -5,6 +5,7 @@ import os
 import matplotlib
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 from tests.support.grids import small_store
 
@@ -23,6 +24,20 @@ def fsync_does_not_wait():
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_blas_thread():
+    """Processes that test side by side would wait for each other's threads: a third of the time of a fit."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+@pytest.fixture(scope="module")
+def two_blas_threads(one_blas_thread):
+    """What a user has: for tests of what must not depend on it."""
+    with threadpool_limits(2, user_api="blas"):
         yield
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
+from ibpdist.kernels.options import OPTIONS
 
 
 @njit(cache=True, **OPTIONS)

@@ -37,12 +37,12 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from ibpdist.kernels.options import OPTIONS
 from ibpdist.kernels.philox import _philox
 
 PILOT = 8
 """Draws of the prior that set the levels of a row."""
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
 _LOW = np.uint64(0xFFFFFFFF)
 _PILOT_CHAIN = np.uint64(0xFFFFFFFF)
 
@@ -103,7 +103,7 @@ def overlap(weights, table, z, k, j):
     raise NotImplementedError("compiled only")
 
 
-@overload(load, jit_options=_OPTIONS)
+@overload(load, jit_options=OPTIONS)
 def _load_unit(weights, table, work, gram, pull):
     if weights.instance_class is not Unit:
         return None
@@ -115,7 +115,7 @@ def _load_unit(weights, table, work, gram, pull):
     return impl
 
 
-@overload(load, jit_options=_OPTIONS)
+@overload(load, jit_options=OPTIONS)
 def _load_normal(weights, table, work, gram, pull):
     if weights.instance_class is not Normal:
         return None
@@ -131,14 +131,14 @@ def _load_normal(weights, table, work, gram, pull):
     return impl
 
 
-@overload(gain, jit_options=_OPTIONS)
+@overload(gain, jit_options=OPTIONS)
 def _gain_unit(weights, table, work, z, k):
     if weights.instance_class is not Unit:
         return None
     return lambda weights, table, work, z, k: (1.0 - 2.0 * z[k]) * work[k] - 0.5 * table[k, k]
 
 
-@overload(gain, jit_options=_OPTIONS)
+@overload(gain, jit_options=OPTIONS)
 def _gain_normal(weights, table, work, z, k):
     if weights.instance_class is not Normal:
         return None
@@ -150,7 +150,7 @@ def _gain_normal(weights, table, work, z, k):
     return impl
 
 
-@overload(flip, jit_options=_OPTIONS)
+@overload(flip, jit_options=OPTIONS)
 def _flip_unit(weights, table, work, z, k):
     if weights.instance_class is not Unit:
         return None
@@ -163,7 +163,7 @@ def _flip_unit(weights, table, work, z, k):
     return impl
 
 
-@overload(flip, jit_options=_OPTIONS)
+@overload(flip, jit_options=OPTIONS)
 def _flip_normal(weights, table, work, z, k):
     """Sweep the lower triangle on k. A full matrix would not stay symmetric, and its error would grow."""
     if weights.instance_class is not Normal:
@@ -188,21 +188,21 @@ def _flip_normal(weights, table, work, z, k):
     return impl
 
 
-@overload(overlap, jit_options=_OPTIONS)
+@overload(overlap, jit_options=OPTIONS)
 def _overlap_unit(weights, table, z, k, j):
     if weights.instance_class is not Unit:
         return None
     return lambda weights, table, z, k, j: -(1.0 - 2.0 * z[k]) * (1.0 - 2.0 * z[j]) * table[k, j]
 
 
-@overload(overlap, jit_options=_OPTIONS)
+@overload(overlap, jit_options=OPTIONS)
 def _overlap_normal(weights, table, z, k, j):
     if weights.instance_class is not Normal:
         return None
     return lambda weights, table, z, k, j: 0.0
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _uniforms(row, chain, at, key):
     """Three uniforms for a step of a chain of a row."""
     a, b, c, _ = _philox(row & _LOW, row >> np.uint64(32), np.uint64(at), chain, key[0], key[1])
@@ -210,19 +210,19 @@ def _uniforms(row, chain, at, key):
     return (np.float64(a) + 0.5) * scale, (np.float64(b) + 0.5) * scale, (np.float64(c) + 0.5) * scale
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _accepts(u, x):
     """Whether a uniform is below 1 / (1 + exp(-x))."""
     return u * (1.0 + math.exp(-x)) < 1.0
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _from_prior(z, odds, row, chain, at, key):
     for k in range(z.size):
         z[k] = 1.0 if _accepts(_uniforms(row, chain, at + k, key)[0], odds[k]) else 0.0
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _begin(weights, table, work, gram, pull, z):
     """f(z), and the table at z."""
     load(weights, table, work, gram, pull)
@@ -236,13 +236,13 @@ def _begin(weights, table, work, gram, pull, z):
     return total
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _gain_of_two(weights, table, work, z, k, j):
     alone = gain(weights, table, work, z, k) + gain(weights, table, work, z, j)
     return alone + overlap(weights, table, z, k, j)
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _flip_both(weights, one, work, two, work2, second, z, k):
     flip(weights, one, work, z, k)
     if second:
@@ -250,7 +250,7 @@ def _flip_both(weights, one, work, two, work2, second, z, k):
     z[k] = 1.0 - z[k]
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _jump(weights, one, work, two, work2, modes, first, second, z, odds, u, v, w, f):
     """Flip the features in which two modes differ, all together, or none: modes are the same for every z, so
     that the way back is as likely to be proposed."""
@@ -272,7 +272,7 @@ def _jump(weights, one, work, two, work2, modes, first, second, z, odds, u, v, w
             _flip_both(weights, one, work, two, work2, both, z, k)
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _sweep(weights, one, work, two, work2, near, modes, first, second, z, odds, row, chain, at, key, f):
     """One sweep that leaves p(z) exp(first f_1 + second f_2) invariant; f follows z.
 
@@ -305,7 +305,7 @@ def _sweep(weights, one, work, two, work2, near, modes, first, second, z, odds, 
         _jump(weights, one, work, two, work2, modes, first, second, z, odds, u, v, w, f)
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _spreads(weights, one, work, grams, pulls, n, odds, row, key, z):
     """Standard deviations under the prior of f_1 and of f_2 - f_1."""
     first, squares, more, squares2 = 0.0, 0.0, 0.0, 0.0
@@ -318,14 +318,14 @@ def _spreads(weights, one, work, grams, pulls, n, odds, row, key, z):
     return one_sd, math.sqrt(max(squares2 / PILOT - (more / PILOT) ** 2, 0.0))
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _level(spread, share):
     if spread < 1e-6:
         return share
     return math.expm1(math.log1p(spread) * share) / spread
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _leg(weights, one, work, two, work2, near, modes, leg, levels, spread, z, odds, numbers, f, kept):
     """Log weight of a leg, and in `kept` (draw, feature) draws at its end."""
     row, chain, at, key = numbers
@@ -342,7 +342,7 @@ def _leg(weights, one, work, two, work2, near, modes, leg, levels, spread, z, od
     return total
 
 
-@njit(cache=True, **_OPTIONS)
+@njit(cache=True, **OPTIONS)
 def annealed(
     weights, grams, pulls, odds, near, modes, rows, chains, levels, keep, key, one, work, two, work2
 ):

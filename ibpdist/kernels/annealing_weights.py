@@ -14,11 +14,12 @@ import math
 import numpy as np
 from numba import njit
 
-from ibpdist.kernels.annealing import _OPTIONS, _PILOT_CHAIN, PILOT, _accepts, _level, _uniforms
+from ibpdist.kernels.annealing import _PILOT_CHAIN, PILOT, _accepts, _level, _uniforms
+from ibpdist.kernels.options import OPTIONS
 from ibpdist.kernels.respond import weigh
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _entry(weights, rule, odds, linear, quad, numbers):
     """y of an entry drawn given its likelihood."""
     u, v, w = numbers
@@ -27,13 +28,13 @@ def _entry(weights, rule, odds, linear, quad, numbers):
     return weight if _accepts(u, odds + evidence) else 0.0
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _from_prior(weights, rule, y, odds, row, chain, at, key):
     for k in range(y.size):
         y[k] = _entry(weights, rule, odds[k], 0.0, 0.0, _uniforms(row, chain, at + k, key))
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _begin(gram, pull, y, left):
     """f(y), and in `left` F - Gamma y."""
     total = 0.0
@@ -44,7 +45,7 @@ def _begin(gram, pull, y, left):
     return total
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _change(gram, left, k, by):
     """What f gains when y_k changes by so much; `left` follows."""
     gained = by * left[k] - 0.5 * by * by * gram[k, k]
@@ -53,7 +54,7 @@ def _change(gram, left, k, by):
     return gained
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _sweep(weights, rule, grams, left, first, second, y, odds, row, chain, at, key, f):
     """Draw every entry given the others under p(z) p(w) exp(first f_1 + second f_2); f follows y."""
     for k in range(y.size):
@@ -70,7 +71,7 @@ def _sweep(weights, rule, grams, left, first, second, y, odds, row, chain, at, k
             y[k] = new
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _spreads(weights, rule, grams, pulls, n, odds, row, key, y, left):
     """Standard deviations under the prior of f_1 and of f_2 - f_1."""
     found = np.empty((2, PILOT))
@@ -81,7 +82,7 @@ def _spreads(weights, rule, grams, pulls, n, odds, row, key, y, left):
     return found[0].std(), found[1].std()
 
 
-@njit(**_OPTIONS)
+@njit(**OPTIONS)
 def _leg(weights, rule, grams, left, leg, levels, spread, y, odds, numbers, f, kept):
     """Log weight of a leg, and in `kept` (draw, feature) y of draws at its end."""
     row, chain, at, key = numbers
@@ -98,7 +99,7 @@ def _leg(weights, rule, grams, left, leg, levels, spread, y, odds, numbers, f, k
     return total
 
 
-@njit(cache=True, **_OPTIONS)
+@njit(cache=True, **OPTIONS)
 def annealed(weights, rule, grams, pulls, odds, rows, chains, levels, keep, key):
     """As in annealing.py, for the response of `weights` under `rule`, which is to draw; without moves of
     several features. Draws are of y instead of z."""

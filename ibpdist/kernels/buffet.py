@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from numba import njit
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
+from ibpdist.kernels.options import INLINED, OPTIONS
+
 BEYOND = 1e-10
 """Numbers of own features that have this probability together are left out."""
 
@@ -32,13 +33,13 @@ class Law(NamedTuple):
     rows: float
 
 
-@njit(inline="always", **OPTIONS)
+@njit(**INLINED)
 def log_odds(law, others):
     """Prior log odds of a feature, given how many other rows have it."""
     return math.log((others + law.share) / (law.rows - others))
 
 
-@njit(inline="always", **OPTIONS)
+@njit(**INLINED)
 def is_own(law, others):
     """Whether a feature is a matter of one row alone: it flips with others, or is counted with them."""
     return others + law.share == 0.0

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ibpdist.kernels.options import OPTIONS
 from ibpdist.kernels.respond import (
     decide,
     noise_at,
@@ -29,7 +30,6 @@ from ibpdist.kernels.respond import (
 LANES, BLOCK = 32, 64
 PAIR = 2
 """Rows that are swept together, so that what is read of the dictionary serves both."""
-OPTIONS = {"nogil": True, "error_model": "numpy"}
 index = np.uint64
 
 

@@ -28,8 +28,8 @@ import numpy as np
 from numba import njit
 
 from ibpdist.kernels.buffet import any_slot, is_own, last_called, log_odds, number_of_own
+from ibpdist.kernels.options import INLINED, OPTIONS
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
 STEEP = 1e-3
 """Rank-one steps are made where 1 - leverage is larger."""
 index = np.uint64
@@ -76,14 +76,14 @@ class Scratch(NamedTuple):
     within: Any
 
 
-@njit(inline="always", **OPTIONS)
+@njit(**INLINED)
 def _add(to, factor, row):
     """to += factor row."""
     for i in range(row.size):
         to[index(i)] += factor * row[index(i)]
 
 
-@njit(inline="always", **OPTIONS)
+@njit(**INLINED)
 def _rank_two(to, source, a, p, b, q):
     """A row of a table: to = source + a p + b q."""
     for i in range(source.size):

@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ibpdist.kernels.options import OPTIONS
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(cache=True, **OPTIONS)
 def column_squares(power, spectrum, own, noise):
     """(column) sum_j R_jd^2 (e_j + 2 psi_d) / (psi_d + e_j)^2 - sum_j c_jd psi_d / (psi_d + c_jd).
 

@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from ibpdist.kernels.options import INLINED, OPTIONS
 from ibpdist.kernels.scalars import exp_negative
 
 F = np.float32
@@ -63,7 +64,7 @@ _DIGITS = (
 """Coefficients in float64, from the constant on: within 2e-15 relative."""
 
 
-@njit(inline="always")
+@njit(**INLINED)
 def _cut32(h):
     """Within 2e-7 relative."""
     u = (h - F(4.0)) / (h + F(4.0))
@@ -84,7 +85,7 @@ def _cut32(h):
     return p / (h + F(2.0))
 
 
-@njit
+@njit(**OPTIONS)
 def _cut64(h):
     u = (h - 4.0) / (h + 4.0)
     square, even, odd = u * u, 0.0, 0.0  # two chains of products at once
@@ -99,7 +100,7 @@ def cut_ratio(h):
     raise NotImplementedError("compiled only")
 
 
-@overload(cut_ratio, inline="always")
+@overload(cut_ratio, jit_options=INLINED)
 def _cut_ratio(h):
     if h == types.float32:
         return lambda h: _cut32(h)
@@ -114,7 +115,7 @@ def cut_normal(h):
     raise NotImplementedError("compiled only")
 
 
-@overload(cut_normal, inline="always")
+@overload(cut_normal, jit_options=INLINED)
 def _cut_normal(h):
     """Sums and quotients of positive numbers, without a branch."""
     single = h == types.float32
@@ -139,14 +140,14 @@ def _cut_normal(h):
     return impl
 
 
-@njit
+@njit(**OPTIONS)
 def _log_tail(y):
     """(log Q(y), 1 / hazard) of the standard normal, for y >= 0."""
     mills = 1.0 / (y + 1.0 / (y + _cut64(y)))
     return -0.5 * y * y + math.log(mills / ROOT_2PI), mills
 
 
-@njit
+@njit(**OPTIONS)
 def _upper(p):
     """y >= 0 with Q(y) = p for 0 < p <= 1/2: Newton on the log from a start within 5e-4 (Abramowitz and
     Stegun 1964, 26.2.23)."""
@@ -160,7 +161,7 @@ def _upper(p):
     return max(y, 0.0)
 
 
-@njit
+@njit(**OPTIONS)
 def quantile(h, upper, lower):
     """s > 0 that exp(-h s - s^2 / 2) exceeds with probability `upper`; `lower` is 1 - upper, for h < 0.
 

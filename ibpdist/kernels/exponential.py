@@ -20,6 +20,7 @@ from numba import types
 from numba.extending import overload
 
 from ibpdist.kernels.cut import LEAST, cut_normal, quantile
+from ibpdist.kernels.options import INLINED
 from ibpdist.kernels.respond import Draw, weigh
 from ibpdist.kernels.scalars import log_positive
 
@@ -30,7 +31,7 @@ class Exponential(NamedTuple):
     rate: float = 1.0
 
 
-@overload(weigh, inline="always")
+@overload(weigh, jit_options=INLINED)
 def _weigh_exponential(weights, rule, linear, quad, normal):
     """The cost is what the entropy leaves of E rate w - log rate; the exponent is in neither."""
     if weights.instance_class is not Exponential or rule.instance_class is Draw:
@@ -49,7 +50,7 @@ def _weigh_exponential(weights, rule, linear, quad, normal):
     return impl
 
 
-@overload(weigh, inline="always")
+@overload(weigh, jit_options=INLINED)
 def _draw_exponential(weights, rule, linear, quad, normal):
     """The quantile of q(w | z=1) at the probability of a standard normal, in float64."""
     if weights.instance_class is not Exponential or rule.instance_class is not Draw:

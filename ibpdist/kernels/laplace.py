@@ -20,6 +20,7 @@ from numba import types
 from numba.extending import overload
 
 from ibpdist.kernels.cut import LEAST, cut_normal, cut_ratio, quantile
+from ibpdist.kernels.options import INLINED
 from ibpdist.kernels.respond import Draw, weigh
 from ibpdist.kernels.scalars import log_positive
 
@@ -40,7 +41,7 @@ def sides(rate, size, quad):
     raise NotImplementedError("compiled only")
 
 
-@overload(sides, inline="always")
+@overload(sides, jit_options=INLINED)
 def _sides(rate, size, quad):
     F = np.float32 if size == types.float32 else np.float64
     one, half = F(1.0), F(0.5)
@@ -68,7 +69,7 @@ def _sides(rate, size, quad):
     return impl
 
 
-@overload(weigh, inline="always")
+@overload(weigh, jit_options=INLINED)
 def _weigh_laplace(weights, rule, linear, quad, normal):
     """The cost is what the entropies of the sides and of the choice between them leave of E rate |w|."""
     if weights.instance_class is not Laplace or rule.instance_class is Draw:
@@ -93,7 +94,7 @@ def _weigh_laplace(weights, rule, linear, quad, normal):
     return impl
 
 
-@overload(weigh, inline="always")
+@overload(weigh, jit_options=INLINED)
 def _draw_laplace(weights, rule, linear, quad, normal):
     """The quantile of q(w | z=1) at the probability of a standard normal, in float64: its upper tail begins
     at the end of the major side."""

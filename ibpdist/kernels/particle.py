@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
+from ibpdist.kernels.options import OPTIONS
+
 index = np.uint64
 LOG_2PI = math.log(2 * math.pi)
 

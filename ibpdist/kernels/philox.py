@@ -6,13 +6,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ibpdist.kernels.options import INLINED, OPTIONS
+
 _LOW = np.uint64(0xFFFFFFFF)
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _32 = np.uint64(32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(**INLINED)
 def _philox(c0, c1, c2, c3, k0, k1):
     for _ in range(10):
         p0 = _M0 * c0
@@ -26,7 +28,7 @@ def _philox(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, **OPTIONS)
 def _blocks(counters, key):
     """The four words of each counter; for checking against published vectors."""
     out = np.empty_like(counters)
@@ -36,7 +38,7 @@ def _blocks(counters, key):
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, **OPTIONS)
 def _fill(k0, k1, c3, numbers, out):
     width, rows = out.shape
     for pair in range((width + 1) // 2):

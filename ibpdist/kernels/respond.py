@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from ibpdist.kernels.options import INLINED
 from ibpdist.kernels.scalars import exp_negative, log1p_unit, log_positive
 
 LOG_2PI = math.log(2 * math.pi)
@@ -105,7 +106,7 @@ def _float(kind):
     return np.float32 if kind == types.float32 else np.float64
 
 
-@overload(weigh, inline="always")
+@overload(weigh, jit_options=INLINED)
 def _weigh_unit(weights, rule, linear, quad, normal):
     if weights.instance_class is not Unit:
         return None
@@ -114,7 +115,7 @@ def _weigh_unit(weights, rule, linear, quad, normal):
     return lambda weights, rule, linear, quad, normal: (linear - half * quad, one, one, zero)
 
 
-@overload(weigh, inline="always")
+@overload(weigh, jit_options=INLINED)
 def _weigh_normal(weights, rule, linear, quad, normal):
     """q(w | z=1) = N(m, v), v = 1 / (precision + quad), m = v linear (factors.md 2)."""
     if weights.instance_class is not Normal or rule.instance_class is Draw:
@@ -133,7 +134,7 @@ def _weigh_normal(weights, rule, linear, quad, normal):
     return impl
 
 
-@overload(weigh, inline="always")
+@overload(weigh, jit_options=INLINED)
 def _draw_normal(weights, rule, linear, quad, normal):
     if weights.instance_class is not Normal or rule.instance_class is not Draw:
         return None
@@ -151,7 +152,7 @@ def _draw_normal(weights, rule, linear, quad, normal):
     return impl
 
 
-@overload(decide, inline="always")
+@overload(decide, jit_options=INLINED)
 def _decide_mean(rule, log_odds, uniform):
     """sigmoid and its entropy from the log odds, exact at both ends (linear-gaussian.md 4)."""
     if rule.instance_class is not Mean:
@@ -168,7 +169,7 @@ def _decide_mean(rule, log_odds, uniform):
     return impl
 
 
-@overload(decide, inline="always")
+@overload(decide, jit_options=INLINED)
 def _decide_mode(rule, log_odds, uniform):
     if rule.instance_class is not Mode:
         return None
@@ -176,7 +177,7 @@ def _decide_mode(rule, log_odds, uniform):
     return lambda rule, log_odds, uniform: ((one if log_odds > zero else zero), zero)
 
 
-@overload(decide, inline="always")
+@overload(decide, jit_options=INLINED)
 def _decide_draw(rule, log_odds, uniform):
     if rule.instance_class is not Draw:
         return None
@@ -191,13 +192,13 @@ def _decide_draw(rule, log_odds, uniform):
     return impl
 
 
-@overload(varies, inline="always")
+@overload(varies, jit_options=INLINED)
 def _varies(weights):
     found = weights.instance_class is not Unit
     return lambda weights: found
 
 
-@overload(noise_at, inline="always")
+@overload(noise_at, jit_options=INLINED)
 def _noise_at(rule, table, k, i):
     if rule.instance_class is Draw:
         return lambda rule, table, k, i: table[k, i]
@@ -205,7 +206,7 @@ def _noise_at(rule, table, k, i):
     return lambda rule, table, k, i: zero
 
 
-@overload(normal_at, inline="always")
+@overload(normal_at, jit_options=INLINED)
 def _normal_at(weights, rule, table, k, i):
     if rule.instance_class is Draw and weights.instance_class is not Unit:
         return lambda weights, rule, table, k, i: table[k, i]
@@ -213,7 +214,7 @@ def _normal_at(weights, rule, table, k, i):
     return lambda weights, rule, table, k, i: zero
 
 
-@overload(weight_at, inline="always")
+@overload(weight_at, jit_options=INLINED)
 def _weight_at(weights, table, k, i):
     if weights.instance_class is Unit:
         one = _float(table.dtype)(1.0)
@@ -221,14 +222,14 @@ def _weight_at(weights, table, k, i):
     return lambda weights, table, k, i: table[k, i]
 
 
-@overload(odds_at, inline="always")
+@overload(odds_at, jit_options=INLINED)
 def _odds_at(odds, i):
     if isinstance(odds, types.Array):
         return lambda odds, i: odds[i]
     return lambda odds, i: odds
 
 
-@overload(precision_at, inline="always")
+@overload(precision_at, jit_options=INLINED)
 def _precision_at(precision, like, r):
     if isinstance(precision, types.Array):
         return lambda precision, like, r: precision[r]
@@ -236,14 +237,14 @@ def _precision_at(precision, like, r):
     return lambda precision, like, r: one
 
 
-@overload(if_uneven, inline="always")
+@overload(if_uneven, jit_options=INLINED)
 def _if_uneven(precision, table):
     if isinstance(precision, types.Array):
         return lambda precision, table: table
     return lambda precision, table: None
 
 
-@overload(uneven, inline="always")
+@overload(uneven, jit_options=INLINED)
 def _uneven(precision):
     found = isinstance(precision, types.Array)
     return lambda precision: found

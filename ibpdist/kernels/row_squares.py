@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+from ibpdist.kernels.options import OPTIONS
+
+FUSED = {**OPTIONS, "fastmath": {"contract"}}
 LANES = 32
 index = np.uint64
 
 
-@njit(**OPTIONS)
+@njit(**FUSED)
 def _total(lanes):
     total = 0.0
     for i in range(LANES):
@@ -18,7 +20,7 @@ def _total(lanes):
     return total
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **FUSED)
 def row_squares(x, seen, origin, weight):
     """(row) sums of weight (x - origin)^2 over cells that are `seen` (row, column), or over all where it is
     empty."""
@@ -44,7 +46,7 @@ def row_squares(x, seen, origin, weight):
     return made
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **FUSED)
 def explained(y, slope, pull, square, own):
     """(row) E y Gamma y' - 2 E y pull', of tables (feature, row): slope is Gamma E y'. `square` is E y^2 and
     `own` (feature) the diagonal of Gamma, which count where it is not empty."""
@@ -63,7 +65,7 @@ def explained(y, slope, pull, square, own):
     return made
 
 
-@njit(cache=True, **OPTIONS)
+@njit(cache=True, **FUSED)
 def weighted_columns(x, seen, origin, times, total):
     """Add to `total` (2, column) the sums over rows of x - origin and of its square, each row counted `times`
     (row); over cells that are `seen` (row, column), or over all where it is empty."""

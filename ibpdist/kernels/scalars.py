@@ -14,6 +14,8 @@ from numba import njit, types
 from numba.core.extending import intrinsic
 from numba.extending import overload
 
+from ibpdist.kernels.options import INLINED
+
 F = np.float32
 
 
@@ -40,7 +42,7 @@ def _nearest(typingctx, x):
     return types.float32(types.float32), codegen
 
 
-@njit(inline="always")
+@njit(**INLINED)
 def _exp32(x):
     """Cephes-style reduction x = n log 2 + r, |r| <= log(2)/2, and a polynomial in r."""
     x = max(x, F(-60.0))
@@ -56,7 +58,7 @@ def _exp32(x):
     return ((p * r) * r + r + F(1.0)) * power
 
 
-@njit(inline="always")
+@njit(**INLINED)
 def _log1p32(x):
     """x p(x), with p the polynomial of degree 8 nearest to log(1 + x) / x, within 4e-8 relative."""
     p = F(4.6783266886e-3)
@@ -81,14 +83,14 @@ def log1p_unit(x):
     raise NotImplementedError("compiled only")
 
 
-@overload(exp_negative, inline="always")
+@overload(exp_negative, jit_options=INLINED)
 def _exp_negative(x):
     if x == types.float32:
         return lambda x: _exp32(x)
     return lambda x: math.exp(x)
 
 
-@overload(log1p_unit, inline="always")
+@overload(log1p_unit, jit_options=INLINED)
 def _log1p_unit(x):
     if x == types.float32:
         return lambda x: _log1p32(x)
@@ -108,7 +110,7 @@ def _exponent(typingctx, x):
     return types.float32(types.float32), codegen
 
 
-@njit(inline="always")
+@njit(**INLINED)
 def _log32(x):
     """n log 2 + log(x / 2^n), within 2e-7 absolute near 1 and relative elsewhere."""
     n: Any = _exponent(x)  # type: ignore[call-arg]
@@ -121,7 +123,7 @@ def log_positive(x):
     raise NotImplementedError("compiled only")
 
 
-@overload(log_positive, inline="always")
+@overload(log_positive, jit_options=INLINED)
 def _log_positive(x):
     if x == types.float32:
         return lambda x: _log32(x)

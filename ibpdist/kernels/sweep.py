@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ibpdist.kernels.options import OPTIONS
 from ibpdist.kernels.respond import (
     decide,
     if_uneven,
@@ -33,7 +34,6 @@ STRIP = 64
 LINE = 64
 """Bytes of a cache line."""
 Z, W, ENTROPY, COST, SECOND = 1 * STRIP, 2 * STRIP, 3 * STRIP, 4 * STRIP, 5 * STRIP
-OPTIONS = {"nogil": True, "error_model": "numpy"}
 index = np.uint64
 
 

@@ -24,9 +24,9 @@ import numpy as np
 from numba import njit
 
 from ibpdist.kernels.buffet import any_slot, is_own, last_called, log_odds, number_of_own
+from ibpdist.kernels.options import OPTIONS
 from ibpdist.kernels.philox import _philox
 
-OPTIONS = {"nogil": True, "error_model": "numpy"}
 index = np.uint64
 _LOW = np.uint64(0xFFFFFFFF)
 MOST = 32

@@ -1,9 +1,11 @@
 """Row state is a function of (run, chunk, step), however it comes about."""
 
+from functools import partial
 from itertools import islice
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from ibpdist.engine import work
 from ibpdist.engine._base import SAVE
@@ -39,6 +41,25 @@ def run(request, tmp_path):
 def fresh(run, **options):
     directory, job, *_ = run
     return bench_of(job, str(directory.path), **options)
+
+
+@pytest.mark.usefixtures("two_blas_threads")
+def test_a_task_has_one_blas_thread(run, monkeypatch):
+    bench, seen = fresh(run), []
+    chunk = bench.chunk
+
+    def noted(index):
+        seen.append({pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"})
+        return chunk(index)
+
+    monkeypatch.setattr(bench, "chunk", noted)
+    for task in (survey, partial(advance, step=1)):
+        noted(0)
+        assert seen.pop() == {2}
+        task(bench, 0, 2)
+        assert seen
+        assert all(threads == {1} for threads in seen)
+        seen.clear()
 
 
 @pytest.mark.parametrize("step", [1, 3, 4, 7])

@@ -8,7 +8,7 @@ from tests.support.clusters import StepKiller
 from tests.support.compare import assert_same_result
 from tests.support.logs import objectives
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(600), pytest.mark.usefixtures("two_blas_threads")]
 SYSTEMS = {
     "lg-vi-infinite": {"set": {}},
     "fa-vi-finite": {"missing": 0.02, "set": {"missing": "rows", "noise": "column"}},
