@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ibpdist.model.observations.facts import mostly_one_value
+from ibpdist.model.observations.noise_and_scale import shared_ratios
 from ibpdist.predict import units
 from ibpdist.report import chains, diagnosis, moves, subsamples
 
@@ -133,12 +135,22 @@ def _values(result: Any) -> Iterator[tuple[str, str]]:
         if name in params:
             what = "columns" if "column" in params[name].dims else "features"
             text = _spread(np.asarray(params[name].values), what)
+            if name == "noise" and _one_level(params):
+                words += "; one level for all columns, since they have mostly one value"
             yield name, text + (f"  ({words})" if words else "")
     yield from _row_noise(result)
     yield "objective", f"{facts['objective']:,.4f}"
     if "trace" in result.children:
         sentences = moves.sentences(result["trace"], list(facts.get("moves", [])))
         yield from zip(("moves", ""), sentences, strict=False)
+
+
+def _one_level(params: Any) -> bool:
+    """Whether the noise of columns has one level, as it has where they have mostly one value."""
+    if params["noise"].size < 2 or "common" not in params or not mostly_one_value(params["common"].values):
+        return False
+    levels = params["noise"].values / shared_ratios(params["spread"].values)
+    return bool(np.allclose(levels, levels[0], rtol=1e-9))
 
 
 def _row_noise(result: Any) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtri
 
 from ibpdist.kernels import respond
-from ibpdist.model.observations import dictionary, drawn, imputed, row_noise, variances
+from ibpdist.model.observations import dictionary, drawn, imputed, noise_and_scale, row_noise, variances
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.row_noise import LEAST, MOST, Posterior
@@ -44,6 +44,7 @@ SYSTEMS = {
     "fa intercept": Joint("normal", "column", floor=1.0, intercept=True),
     "fa masked intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, intercept=True),
     "fa rows intercept": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", intercept=True),
+    "fa level of noise": Joint("normal", "auto", floor=1.0, intercept=True, spread=(0.3, 1.0, 6.0)),
     "fa means": Joint("normal", floor=1.0, mu="learn"),
     "fa masked means": Joint("normal", "column", mask=scattered_mask(6), floor=1.0, mu="learn"),
     "fa rows means": Joint("normal", mask=scattered_mask(6), floor=1.0, missing="rows", mu="learn"),
@@ -81,7 +82,15 @@ def worst(found):
 
 @pytest.mark.parametrize(
     "name",
-    ["lg fixed", "fa fixed", "fa masked column noise", "lg rows", "fa rows column noise", "fa all masked"],
+    [
+        "lg fixed",
+        "fa fixed",
+        "fa masked column noise",
+        "lg rows",
+        "fa rows column noise",
+        "fa level of noise",
+        "fa all masked",
+    ],
 )
 def test_sampler_in_short(name, monkeypatch):
     """A few hundred chains: catches gross faults every day."""
@@ -224,7 +233,19 @@ def even_sums(monkeypatch):
     monkeypatch.setattr(imputed, "precision_of", lambda state: None)
 
 
+def even_levels(monkeypatch):
+    """The level is drawn as if all columns had the same noise."""
+    right = Gaussian.drawn_variances
+
+    def wrong(self, params, sums, rng):
+        made = right(self, replace(params, spread=np.ones_like(params.spread)), sums, rng)
+        return replace(made, noise=made.noise[0] * noise_and_scale.shared_ratios(params.spread))
+
+    monkeypatch.setattr(Gaussian, "drawn_variances", wrong)
+
+
 WRONG = [
+    (even_levels, "fa level of noise", CHAINS // 2),
     (mean_precisions, "fa uneven rows", CHAINS // 2),
     (freedom_of_the_prior, "fa uneven rows", CHAINS),
     (even_sums, "fa all rows", CHAINS // 2),

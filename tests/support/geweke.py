@@ -26,6 +26,7 @@ from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_params import GaussianParams, intercept_mean
+from ibpdist.model.observations.noise_and_scale import shared_ratios
 from ibpdist.model.observations.row_noise import LEAST, RowNoise, RowPrecision
 from ibpdist.model.observations.row_noise import MOST as MOST_FREEDOM
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
@@ -47,7 +48,8 @@ def scattered_mask(rows):
 
 @dataclass(frozen=True)
 class Joint:
-    """What is sampled: shapes, settings and the mask. `floor` is the noise's v0 over `unit`."""
+    """What is sampled: shapes, settings and the mask. `floor` is the noise's v0 over `unit`; `spread`, where
+    columns vary differently, are their variances over it."""
 
     weights: str = "unit"
     noise: str | float = "one"
@@ -64,6 +66,12 @@ class Joint:
     intercept: bool = False
     mu: str | float = 0.0
     row_noise: str = "none"
+    spread: tuple[float, ...] | None = None
+
+    @property
+    def variances(self):
+        """(column) of the columns."""
+        return self.unit * (np.ones(self.columns) if self.spread is None else np.array(self.spread))
 
     def algorithm(self):
         model = Model(
@@ -99,6 +107,12 @@ def variance(setting, v0, size, rng):
     return np.broadcast_to(v0 / rng.exponential(size=different), size).copy()
 
 
+def noise_draw(joint, rng):
+    """The noise of columns from its prior. With auto it has one level, since the survey saw one value."""
+    found = variance(joint.noise, joint.floor * joint.unit, joint.columns, rng)
+    return found * shared_ratios(joint.variances) if joint.noise == "auto" else found
+
+
 def prior_draw(joint, alg, rng):
     """Everything from the prior, and x given it."""
     k, n = joint.features, joint.rows
@@ -120,10 +134,10 @@ def prior_draw(joint, alg, rng):
     observed: GaussianParams = replace(
         alg.init(survey, Draws(0)).observation,
         mean=np.sqrt(scale)[:, None] * rng.normal(size=(k, joint.columns)),
-        noise=variance(joint.noise, joint.floor * joint.unit, joint.columns, rng),
+        noise=noise_draw(joint, rng),
         scale=scale,
         unit=np.asarray(joint.unit),
-        spread=np.full(joint.columns, joint.unit),
+        spread=joint.variances,
     )
     observed = at_start(observed)
     observed, precision = row_noise_draw(joint, observed, rng)

@@ -22,6 +22,7 @@ from ibpdist.inference.starts import start_questions
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
+from ibpdist.model.observations.noise_and_scale import shared_ratios
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
 from ibpdist.model.priors.stick_breaking import StickBreaking, StickBreakingParams
 from tests.support import reference as ref
@@ -217,6 +218,8 @@ def random_params(case, alg, chunks, seed):
     noise = {"one": np.full(columns, 0.9), "column": rng.uniform(0.3, 1.5, columns)}.get(
         case.noise, was.noise
     )
+    if case.noise == "auto":  # as in columns of mostly one value
+        was, noise = replace(was, common=np.full(columns, 0.9)), 0.9 * shared_ratios(was.spread)
     observed = replace(
         was,
         mean=rng.normal(size=was.mean.shape),

@@ -72,8 +72,22 @@ def positive_balanced(state, observed):
     return replace(state, m=m, s2=s2, s=s, cost=cost)
 
 
+def shared_noise(errors, cells, observed):
+    """One level for all columns, in proportion to their variances, at least to the median of these."""
+    spread, columns = [float(v) for v in observed.spread], len(observed.spread)
+    ordered = sorted(spread)
+    median = (ordered[(columns - 1) // 2] + ordered[columns // 2]) / 2
+    large = [max(v, median) for v in spread]
+    ratios = [v * columns / sum(large) for v in large]
+    total = sum(error / ratio for error, ratio in zip(errors, ratios, strict=True))
+    level = (total + PSEUDO * FLOOR * float(observed.unit)) / (sum(cells) + PSEUDO)
+    return level * np.array(ratios)
+
+
 def update_noise(case, state, observed):
-    """One noise, or one of each column, not below its least value."""
+    """One noise, one level, or one noise of each column, not below its least value."""
+    if case.noise == "auto":
+        return shared_noise(ref.column_error(state), ref.column_cells(state), observed)
     if case.noise == "one":
         return ref.update_noise(state, "one", PSEUDO, FLOOR * float(observed.unit)).psi
     each = [ref.update_noise(state, "column", PSEUDO, WEAK * v).psi for v in observed.spread]
@@ -85,7 +99,7 @@ def update_observation(case, state, observed):
 
     A noise for each column gets a fixed small number of turns.
     """
-    turns = COLUMN_TURNS if case.noise == "column" else ONE_TURNS
+    turns = COLUMN_TURNS if case.noise in ("column", "auto") else ONE_TURNS
     if case.missing == "rows":
         return scattered_update(case, state, observed, turns)
     x, _, mask = ref.cells(state)
@@ -98,7 +112,7 @@ def update_observation(case, state, observed):
     state = solved(state)
     for _ in range(turns):
         was, now = state, state
-        if case.noise in ("one", "column"):
+        if isinstance(case.noise, str):
             now = replace(now, psi=update_noise(case, was, observed))
         if case.scale == "one":
             now = replace(now, s=ref.update_scale(was, "one", PSEUDO, float(observed.unit)).s)
@@ -119,7 +133,7 @@ def scattered_update(case, state, observed, turns):
     state = rows.solved(state, sums, basis, e)
     for _ in range(turns):
         was, now = state, state
-        if case.noise in ("one", "column"):
+        if isinstance(case.noise, str):
             now = replace(now, psi=scattered_noise(case, was, observed, rows.error(was, sums, e)))
         if case.scale == "one":
             now = replace(now, s=ref.update_scale(was, "one", PSEUDO, float(observed.unit)).s)
@@ -137,6 +151,8 @@ def scattered_update(case, state, observed, turns):
 def scattered_noise(case, state, observed, error):
     """Modes of the noise given squares that are left."""
     count = state.mask.sum(axis=0)
+    if case.noise == "auto":
+        return shared_noise(error, count, observed)
     if case.noise == "one":
         found = (error.sum() + PSEUDO * FLOOR * float(observed.unit)) / (count.sum() + PSEUDO)
         return np.full(len(error), found)
@@ -190,6 +206,8 @@ def variances(case, state, observed):
     terms, unit = {}, float(observed.unit)
     if case.noise == "one":
         terms["noise"] = ref.pseudo_prior(state.psi[0], PSEUDO, FLOOR * unit)
+    if case.noise == "auto":  # ratios have the mean one
+        terms["noise"] = ref.pseudo_prior(state.psi.mean(), PSEUDO, FLOOR * unit)
     if case.noise == "column":
         each = zip(state.psi, observed.spread, strict=True)
         terms["noise"] = sum(ref.pseudo_prior(v, PSEUDO, WEAK * spread) for v, spread in each)

@@ -33,9 +33,9 @@ class Collapsed:
     """One noise and one scale, drawn or fixed: then one matrix (feature, feature) serves all columns."""
 
     def check(self, observation: Gaussian) -> None:
-        for name, several in (("noise", "column"), ("scale", "feature")):
-            if getattr(observation, name) == several:
-                raise UsageError(f"{name} is {several}: a collapsed sampler has one {name}; set {name}=one")
+        for name, several in (("noise", ("column", "auto")), ("scale", ("feature",))):
+            if (given := getattr(observation, name)) in several:
+                raise UsageError(f"{name} is {given}: a collapsed sampler has one {name}; set {name}=one")
 
     def table(self, data: Chunk, state: RowState, given: Given) -> CollapsedTable:
         params = given.params.observation

@@ -70,7 +70,7 @@ class Projected(Protocol[Params]):
 
     @property
     def noise_by_column(self) -> bool:
-        """Whether columns have a noise of their own."""
+        """Whether the noise of columns may differ."""
         ...
 
     def isotropic(self) -> Any:

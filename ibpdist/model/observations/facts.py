@@ -15,6 +15,8 @@ from ibpdist.model.observations.patterns import missing_rows
 Float = NDArray[np.float64]
 LOOKED = 256
 """Rows of a chunk in which the most frequent values of columns are looked for."""
+MOSTLY = 0.7
+"""Mean share of the most frequent value above which columns have mostly one value."""
 
 
 def survey_of(chunk: Chunk) -> Survey:
@@ -35,6 +37,11 @@ def common(survey: Survey) -> Float:
     """(column) share of the cells that have the most frequent value, of those that were looked at."""
     found: Float = survey.common / np.maximum(survey.looked, 1.0)
     return found
+
+
+def mostly_one_value(common: Float) -> bool:
+    """Whether columns have mostly one value, from the share of the most frequent one (column)."""
+    return float(np.mean(common)) > MOSTLY
 
 
 def _most_frequent(x: NDArray[Any], observed: NDArray[np.bool_] | None) -> dict[str, Float]:

@@ -22,7 +22,7 @@ from ibpdist.model.observations import dictionary, gaussian_params, variances
 from ibpdist.model.observations._base import RowState, RowSums, Score, Survey
 from ibpdist.model.observations.described import described
 from ibpdist.model.observations.drawn import drawn_params
-from ibpdist.model.observations.facts import common, survey_of
+from ibpdist.model.observations.facts import common, mostly_one_value, survey_of
 from ibpdist.model.observations.gaussian_params import LOG_2PI, GaussianParams, ScatteredParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.imputed import filled, precision_of
@@ -44,14 +44,12 @@ TINY = 1e-24
 """The least fixed noise, as a share of the variance of a cell: squares over smaller ones overflow float32."""
 EXACT_BYTES = 64 << 20
 """Largest size of the Gram matrices of all column groups of new rows that are taken at once."""
-DISCRETE = 0.7
-"""Mean share of the most frequent value of columns above which rows have the same noise."""
 COVARIANCE = ("basis", "spectrum", "ahead")
 
 
 @dataclass(frozen=True)
 class Gaussian(NoiseAndScale):
-    """Settings: `noise` one, column or a fixed variance; `scale` one or feature (learned) or fixed;
+    """Settings: `noise` one, column, auto or a fixed variance; `scale` one or feature (learned) or fixed;
     `family` of q(A). Missing cells are exact by either route: `missing` groups has a Gram matrix for each
     group of columns that are missing together, rows has one for each row; auto and exact take the
     cheaper of them. With `intercept` every row has a value of each column beside its features; with
@@ -96,7 +94,8 @@ class Gaussian(NoiseAndScale):
                 f"noise is {noise:g}, but the cells have a variance of {unit:.3g}: expected a variance of at "
                 f"least {TINY:g} of that, or noise=one to learn it"
             )
-        each = column_variances(survey) if self.noise == "column" else np.full(columns, noise)
+        ratios = self._ratios(survey)
+        each = column_variances(survey) if ratios is None else noise * ratios
         kind, facts = self._facts(survey, features)
         return kind(
             mean=np.sqrt(4.0 * each / columns) * rng.standard_normal((features, columns)),
@@ -112,8 +111,9 @@ class Gaussian(NoiseAndScale):
         the columns fall into the same groups; else the mean is taken as known exactly."""
         noise = params.noise if isinstance(self.noise, str) else np.full_like(params.noise, self.noise)
         scale = params.scale if isinstance(self.scale, str) else np.full_like(params.scale, self.scale)
-        if self.noise == "one":
-            noise = np.full_like(noise, noise.mean())
+        ratios = self._ratios(survey)
+        if isinstance(self.noise, str) and ratios is not None:
+            noise = noise.mean() * ratios
         if self.scale == "one":
             scale = np.full_like(scale, scale.mean())
         kind, facts = self._facts(survey, params.scale.size)
@@ -179,8 +179,9 @@ class Gaussian(NoiseAndScale):
         blank = self.init(survey, coarse.scale.size, rng)
         mean = (coarse.mean @ basis.T) / unit
         noise = np.full(unit.size, coarse.noise[0]) / unit**2
-        if self.noise == "one":
-            noise = np.full_like(noise, noise.mean())
+        ratios = self._ratios(survey)
+        if ratios is not None:
+            noise = noise.mean() * ratios
         size = np.full_like(blank.scale, max(float(np.mean(mean**2)), LEAST))
         return replace(
             blank,
@@ -194,14 +195,16 @@ class Gaussian(NoiseAndScale):
     def units(self, survey: Survey) -> Float:
         """(column) units in which all columns count alike: of columns with a noise of their own, how
         much they vary."""
-        return np.sqrt(column_variances(survey)) if self.noise == "column" else np.ones(survey.cells.size)
+        ratios = self._ratios(survey)
+        return np.sqrt(column_variances(survey) if ratios is None else ratios)
 
     def initial(self, params: GaussianParams, mean: Float, noise: Float | None = None) -> GaussianParams:
         """Initial parameters with this dictionary and noise (column), as far as they are not fixed; without
         `noise` variances stay as they are."""
         if noise is None:
             return replace(params, mean=mean)
-        each = noise if self.noise == "column" else np.full_like(noise, noise.mean())
+        ratios = self.noise_ratios(params.spread, params.common)
+        each = noise if ratios is None else noise.mean() * ratios
         size = np.maximum((mean**2).mean(axis=1), LEAST)
         scale = size if self.scale == "feature" else np.full_like(size, size.mean())
         return replace(
@@ -340,7 +343,8 @@ class Gaussian(NoiseAndScale):
         prior = params.noise.size * (np.log(params.scale) + LOG_2PI) + second / params.scale
         terms = {"dictionary": float(params.entropy - 0.5 * prior.sum())}
         if isinstance(self.noise, str):
-            learned = params.noise if self.noise == "column" else params.noise[:1]
+            ratios = self.noise_ratios(params.spread, params.common)
+            learned = params.noise if ratios is None else params.noise[:1] / ratios[:1]
             terms["noise"] = variances.log_prior(learned, self.weak(params))
         if isinstance(self.scale, str):
             terms["scale"] = self.scale_prior(params)
@@ -360,7 +364,7 @@ class Gaussian(NoiseAndScale):
         shared = params.scale[0] if params.scale.size else np.nan
         return {
             "noise": (("column",), params.noise)
-            if self.noise == "column"
+            if self.noise_by_column
             else ((), params.noise[:1].reshape(())),
             "scale": (("feature",), params.scale[order])
             if self.scale == "feature"
@@ -377,8 +381,12 @@ class Gaussian(NoiseAndScale):
 
     def _row_noise(self, survey: Survey) -> RowNoise | Nothing:
         """Nothing where columns have mostly one value: there it pays for what is no structure."""
-        even = self.row_noise == "none" or float(common(survey).mean()) > DISCRETE
+        even = self.row_noise == "none" or mostly_one_value(common(survey))
         return NOTHING if even else RowNoise(np.asarray(START), *self.pseudo_cells(survey))
+
+    def _ratios(self, survey: Survey) -> Float | None:
+        """`noise_ratios` of the data."""
+        return self.noise_ratios(column_variances(survey), common(survey))
 
     def _groups(self, survey: Survey, features: int) -> tuple[NDArray[np.intp], bool]:
         """Groups of columns, and whether each row has a Gram matrix of its own (then there is one group)."""

@@ -8,6 +8,10 @@ Gamma(1, 0.1) on 1 / psi of standardised columns (factors.md 4): with K near the
 objective would run off without it. A scale for each feature (automatic relevance) has PSEUDO
 entries of RELEVANT times the typical variance, the prior exp(-1e-3 / s) / s: features that explain
 nothing shrink to it.
+
+With `auto` columns that have mostly one value have one level of noise, noise_d = level r_d, with r_d
+proportional to the variance of the column, or to their median where that is larger (factors.md 4). With one
+noise r_d = 1. Each column has a noise of its own elsewhere.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from numpy.typing import NDArray
 from ibpdist.base.structs import replace
 from ibpdist.model.observations import dictionary, gaussian_params, variances
 from ibpdist.model.observations._base import Survey
+from ibpdist.model.observations.facts import common, mostly_one_value
 from ibpdist.model.observations.gaussian_params import GaussianParams
 from ibpdist.model.observations.gaussian_sums import GaussianSums
 from ibpdist.model.observations.rotation import Rotation
@@ -41,22 +46,38 @@ RELEVANT = 1e-3
 """Variance of a pseudo entry of the dictionary for a scale of each feature, as a share of the typical one."""
 
 
+def shared_ratios(spread: Float) -> Float:
+    """(column) the noise of columns over their mean where it has one level, from their variances: columns
+    that hardly vary in the rows of the fit may vary in others."""
+    least = np.maximum(spread, np.median(spread))
+    return np.asarray(least / least.mean())
+
+
 @dataclass(frozen=True)
 class NoiseAndScale:
-    """`noise`: one, one for each column, or a fixed variance. `scale`, the variance of the entries of the
-    dictionary: one, one for each feature, or fixed."""
+    """`noise`: one, one for each column, by what the columns are (auto), or a fixed variance. `scale`, the
+    variance of the entries of the dictionary: one, one for each feature, or fixed."""
 
-    noise: Literal["one", "column"] | float = "one"
+    noise: Literal["one", "column", "auto"] | float = "one"
     scale: Literal["one", "feature"] | float = "one"
 
     def __post_init__(self) -> None:
-        choice("noise", self.noise, ("one", "column"), number=True)
+        choice("noise", self.noise, ("one", "column", "auto"), number=True)
         choice("scale", self.scale, ("one", "feature"), number=True)
 
     @property
     def noise_by_column(self) -> bool:
-        """Whether columns have a noise of their own."""
-        return self.noise == "column"
+        """Whether the noise of columns may differ."""
+        return self.noise in ("column", "auto")
+
+    def noise_ratios(self, spread: Float, common: Float) -> Float | None:
+        """(column) the noise of columns over their mean noise, where it has one level; from the variances of
+        the columns and the shares of their most frequent values. None where each has a noise of its own."""
+        if not self.noise_by_column:
+            return np.ones(spread.size)
+        if self.noise == "column" or not mostly_one_value(common):
+            return None
+        return shared_ratios(spread)
 
     def length_prior(self, params: GaussianParams) -> Evidence | None:
         """Scales of their own follow the length of features, and their prior has a say in it."""
@@ -77,16 +98,15 @@ class NoiseAndScale:
         self, params: GaussianParams, sums: GaussianSums, rotated: list[Rotation]
     ) -> tuple[Float, float]:
         """Noise (column), and the new common scale over the old."""
-        one = self.noise != "column"
-        data = prior = None
+        ratios, data, prior = self.noise_ratios(params.spread, params.common), None, None
         if isinstance(self.noise, str):
-            least = 0.0 if one else self.least_noise(params)
+            least = self.least_noise(params) if ratios is None else 0.0
             weak = self.weak(params) * sums.typical_precision(params)
             data = Evidence(sums.cells(params), sums.squares(params), weak, least)
         if self.scale == "one":
             prior = Evidence(np.asarray(float(params.mean.size)), np.zeros(()), float(params.unit))
-        turns = ONE_TURNS if one else COLUMN_TURNS
-        return variances.fit(rotated, params.noise, float(params.scale[0]), data, prior, one, turns)
+        turns = COLUMN_TURNS if self.noise_by_column else ONE_TURNS
+        return variances.fit(rotated, params.noise, float(params.scale[0]), data, prior, ratios, turns)
 
     def least_noise(self, params: GaussianParams) -> Float:
         """(column) more where most cells have one value: a density is paid without limit there."""
@@ -95,13 +115,15 @@ class NoiseAndScale:
 
     def weak(self, params: GaussianParams) -> float | Float:
         """Variance of a pseudo cell of the noise, one or by column."""
-        return WEAK * params.spread if self.noise == "column" else FLOOR * float(params.unit)
+        if self.noise_ratios(params.spread, params.common) is None:
+            return WEAK * params.spread
+        return FLOOR * float(params.unit)
 
     def pseudo_cells(self, survey: Survey) -> tuple[Float, Float]:
         """How many pseudo cells of the noise there are for each column, and their variance (column)."""
-        columns = survey.cells.size
-        if self.noise == "column":
-            return np.asarray(PSEUDO), WEAK * column_variances(survey)
+        columns, spread = survey.cells.size, column_variances(survey)
+        if self.noise_ratios(spread, common(survey)) is None:
+            return np.asarray(PSEUDO), WEAK * spread
         share = PSEUDO / columns if isinstance(self.noise, str) else 0.0
         return np.asarray(share), np.full(columns, FLOOR * typical_variance(survey))
 
@@ -126,10 +148,13 @@ class NoiseAndScale:
         """Noise given A and Z, scale given A, each from its inverse gamma conditional."""
         if isinstance(self.noise, str):
             misfit, cells = dictionary.residual(params, sums), sums.cells(params)
-            if self.noise == "one":
-                misfit, cells = misfit.sum(keepdims=True), cells.sum(keepdims=True)
-            drawn = variances.drawn(cells, misfit, self.weak(params), rng)
-            params = replace(params, noise=np.broadcast_to(drawn, params.noise.shape).copy())
+            ratios = self.noise_ratios(params.spread, params.common)
+            if ratios is None:
+                drawn = variances.drawn(cells, misfit, self.weak(params), rng)
+            else:
+                misfit, cells = (misfit / ratios).sum(keepdims=True), cells.sum(keepdims=True)
+                drawn = ratios * variances.drawn(cells, misfit, self.weak(params), rng)
+            params = replace(params, noise=drawn)
         if isinstance(self.scale, str):
             drawn = self._draw_scales(params, rng)
             params = replace(params, scale=np.broadcast_to(drawn, params.scale.shape).copy())

@@ -2,7 +2,8 @@
 
 Each turn sets both variances given q(A), then q(A) given both, in closed form from the
 spectrum (rotation.py), so the objective rises at every turn (linear-gaussian.md 8). One noise needs O(K)
-a turn and is solved to convergence; a noise for each column needs O(K D) and gets few turns.
+a turn and is solved to convergence; a noise for each column needs O(K D) and gets few turns. Columns may
+share one level of noise, noise_d = level ratio_d: then the level is what is solved for.
 """
 
 from __future__ import annotations
@@ -87,19 +88,21 @@ def fit(
     scale: float,
     data: Evidence | None,
     prior: Evidence | None,
-    one: bool,
+    ratios: Float | None,
     turns: int,
 ) -> tuple[Float, float]:
     """New noise (column) and the ratio of the new scale to the old.
 
     `data` (None: the noise is fixed) has cells and squares by column; `prior` (None: the scale
-    is not common) the number of entries of A and the pseudo cell of the scale.
+    is not common) the number of entries of A and the pseudo cell of the scale. `ratios` (column) are those
+    of the noise to its level; None: each column has a noise of its own.
     """
+    one = ratios is not None and bool((ratios == 1).all())
     groups, started = [Levels.of(r, one) for r in rotations], scale
     level = noise[:1] if one else noise
     for _ in range(turns):
         before = np.append(level, scale)
-        new_level = level if data is None else _noise(groups, level, data, one)
+        new_level = level if data is None else _noise(groups, level, data, ratios)
         if prior is not None:
             second = scale * sum(g.second(_at(level, g, one)) for g in groups)
             new = float(prior.mode(second))
@@ -121,14 +124,18 @@ def drawn(cells: Float, squares: Float, at: float | Float, rng: np.random.Genera
     return np.asarray(half / rng.gamma(0.5 * (cells + PSEUDO)), dtype=np.float64)
 
 
-def _noise(groups: Sequence[Levels], level: Float, data: Evidence, one: bool) -> Float:
-    if one:
+def _noise(groups: Sequence[Levels], level: Float, data: Evidence, ratios: Float | None) -> Float:
+    """New noise of each column, or where all have the same of one."""
+    if level.size == 1:
         misfit = np.maximum(data.squares.sum() - sum(g.explained(level) for g in groups), 0.0)
         return replace(data, cells=data.cells.sum()).mode(misfit)
     misfit = data.squares.copy()
     for g in groups:
         misfit[g.columns] -= g.explained(level[g.columns])
-    return data.mode(np.maximum(misfit, 0.0))
+    if ratios is None:
+        return data.mode(np.maximum(misfit, 0.0))
+    shared = np.maximum((misfit / ratios).sum(), 0.0)
+    return np.asarray(ratios * replace(data, cells=data.cells.sum()).mode(shared))
 
 
 def _at(level: Float, group: Levels, one: bool) -> Float:

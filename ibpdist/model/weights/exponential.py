@@ -33,7 +33,7 @@ class Exponential(FixedWeights):
     default_start: ClassVar[str] = "best"
     most_features: ClassVar[int] = 80
     fit_settings: ClassVar[Mapping[str, object]] = {
-        "noise": "column",
+        "noise": "auto",
         "scale": "feature",
         "intercept": True,
         "row_noise": "learn",

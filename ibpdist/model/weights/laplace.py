@@ -32,7 +32,7 @@ class Laplace(FixedWeights):
     signed: ClassVar[bool] = True
     default_start: ClassVar[str] = "principal"
     most_features: ClassVar[int] = 80
-    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "column", "scale": "feature"}
+    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "auto", "scale": "feature"}
     rows_have: ClassVar[str] = "have Laplace weights"
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 

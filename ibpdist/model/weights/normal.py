@@ -45,7 +45,7 @@ class Normal:
     default_start: ClassVar[str] = "best"
     most_features: ClassVar[int] = 80
     fit_settings: ClassVar[Mapping[str, object]] = {
-        "noise": "column",
+        "noise": "auto",
         "scale": "feature",
         "intercept": True,
         "row_noise": "learn",

@@ -100,6 +100,22 @@ FEATURE = [
 ]
 
 
+SHARED = [
+    Case(weights=weights, family=family, noise="auto", missing=missing, rule=rule, scale=scale)
+    for weights in WEIGHTS
+    for family in ("structured", "factorised")
+    for scale in ("one", "feature", 1.2)
+    for missing in ("complete", "masked", "rows")
+    for rule in ("mean", "mode")
+]
+
+
+@pytest.mark.parametrize("case", everyday(SHARED, 3), ids=str)
+def test_step_with_one_level_of_noise(case):
+    made, _, _ = compare(case, 14)
+    assert len(set(made.observation.noise)) > 1
+
+
 @pytest.mark.parametrize("case", everyday(FEATURE, 3), ids=str)
 def test_step_with_a_scale_for_each_feature(case):
     compare(case, 12)

@@ -78,32 +78,38 @@ def settings(params, sums, unit=1.0):
     return data, Evidence(np.asarray(float(params.mean.size)), np.zeros(()), unit)
 
 
-@pytest.mark.parametrize("one", [True, False])
+RATIOS = [None, np.ones(4), np.array([0.2, 1.9, 1.0, 0.9])]
+"""A noise of each column, one of all, and one level with ratios of its own."""
+
+
+@pytest.mark.parametrize("ratios", RATIOS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_fit_stands_still_at_the_end(one, family):
-    params, sums = prepared(family, "one" if one else "column")
+def test_fit_stands_still_at_the_end(ratios, family):
+    params, sums = prepared(family, "one" if ratios is RATIOS[1] else "column")
     made = [rotated(params, sums, family)]
     data, prior = settings(params, sums)
-    noise, ratio = variances.fit(made, params.noise, params.scale[0], data, prior, one, 3000)
+    noise, ratio = variances.fit(made, params.noise, params.scale[0], data, prior, ratios, 3000)
     again = [r.rescaled(ratio) for r in made]
     scale = params.scale[0] * ratio
-    stood, still = variances.fit(again, noise, scale, data, prior, one, 1)
+    stood, still = variances.fit(again, noise, scale, data, prior, ratios, 1)
     np.testing.assert_allclose(stood, noise, rtol=1e-7)
     assert still == pytest.approx(1, abs=1e-7)
-    assert (len(set(noise)) == 1) == one
+    level = noise if ratios is None else noise / ratios
+    assert np.allclose(level, level[0], rtol=1e-12) == (ratios is not None)
 
 
-@pytest.mark.parametrize("one", [True, False])
-def test_one_turn_by_hand(one):
-    params, sums = prepared(Family.STRUCTURED, "one" if one else "column")
+@pytest.mark.parametrize("ratios", RATIOS)
+def test_one_turn_by_hand(ratios):
+    params, sums = prepared(Family.STRUCTURED, "one" if ratios is RATIOS[1] else "column")
     made = rotated(params, sums, Family.STRUCTURED)
     solved = dictionary.solve(params, [made])
     data, prior = settings(params, sums, 2.0)
-    noise, ratio = variances.fit([made], params.noise, params.scale[0], data, prior, one, 1)
+    noise, ratio = variances.fit([made], params.noise, params.scale[0], data, prior, ratios, 1)
     misfit, cells = dictionary.residual(solved, sums), params.cells
-    if one:
-        misfit, cells = misfit.sum(), cells.sum()
-    np.testing.assert_allclose(noise, (misfit + PSEUDO * 2e-3) / (cells + PSEUDO) * np.ones(4), **CLOSE)
+    times = np.ones(4) if ratios is None else ratios
+    if ratios is not None:
+        misfit, cells = sum(e / r for e, r in zip(misfit, ratios, strict=True)), cells.sum()
+    np.testing.assert_allclose(noise, (misfit + PSEUDO * 2e-3) / (cells + PSEUDO) * times, **CLOSE)
     scale = (gaussian_params.second_moment(solved).sum() + PSEUDO * 2.0) / (params.mean.size + PSEUDO)
     assert ratio * params.scale[0] == pytest.approx(scale, rel=1e-10)
 
@@ -112,10 +118,10 @@ def test_what_is_fixed_stays():
     params, sums = prepared(Family.STRUCTURED)
     made = [rotated(params, sums, Family.STRUCTURED)]
     data, prior = settings(params, sums)
-    noise, ratio = variances.fit(made, params.noise, params.scale[0], None, prior, True, 30)
+    noise, ratio = variances.fit(made, params.noise, params.scale[0], None, prior, np.ones(4), 30)
     np.testing.assert_array_equal(noise, np.full(4, params.noise[0]))
     assert ratio != 1
-    noise, ratio = variances.fit(made, params.noise, params.scale[0], data, None, False, 30)
+    noise, ratio = variances.fit(made, params.noise, params.scale[0], data, None, None, 30)
     assert ratio == 1
     assert (noise != params.noise).all()
 
