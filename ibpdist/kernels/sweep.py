@@ -33,7 +33,8 @@ from ibpdist.kernels.respond import (
 STRIP = 64
 LINE = 64
 """Bytes of a cache line."""
-Z, W, ENTROPY, COST, SECOND = 1 * STRIP, 2 * STRIP, 3 * STRIP, 4 * STRIP, 5 * STRIP
+Z, W, ENTROPY, COST, SECOND = np.arange(1, 6) * STRIP
+"""Where the parts of `work` begin: integers of numpy, since numba compiles anew for each int of Python."""
 index = np.uint64
 
 
