@@ -99,7 +99,7 @@ def test_fits_with_weights_begin_so():
     for system, start in starts.items():
         fitted = catalog.build(system, 4).row_inference()
         assert isinstance(fitted.begin, start), system
-        assert fitted.model.observation.noise == "column"
+        assert fitted.model.observation.noise == "auto"
         assert fitted.model.observation.scale == "feature"
     assert not isinstance(catalog.build("fa-gibbs-finite", 4).row_inference().begin, Principal | Best)
 
