@@ -80,13 +80,29 @@ def test_it_prints_our_lines_and_starts_nothing(folder):
     assert not re.search(r"prefect|server|warn|http", out + err, re.IGNORECASE)
 
 
+SLOW = pytest.mark.slow
+"""One wrong option and one wrong place are enough for every day; a process imports Prefect for seconds."""
+
+
 @pytest.mark.parametrize(
     ("change", "arguments", "code", "said"),
     [
         ("truncation: 5", ["--workers", "0"], 2, "see python -m flows.campaign --help"),
-        ("truncation: 5\ntrunk: 3", ["--serial"], 2, "night.yaml: line 4: trunk: unknown key"),
+        pytest.param(
+            "truncation: 5\ntrunk: 3",
+            ["--serial"],
+            2,
+            "night.yaml: line 4: trunk: unknown key",
+            marks=SLOW,
+        ),
         ("truncation: 5", ["--source", "nothing.csv", "--serial"], 6, "x.zarr: holds data of"),
-        ("truncation: 5", ["--scheduler", "tcp://10.0.0.1:8786"], 2, "not on this machine and without TLS"),
+        pytest.param(
+            "truncation: 5",
+            ["--scheduler", "tcp://10.0.0.1:8786"],
+            2,
+            "not on this machine and without TLS",
+            marks=SLOW,
+        ),
     ],
 )
 def test_failures_are_one_line_and_an_exit_code(folder, change, arguments, code, said):
