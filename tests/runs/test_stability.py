@@ -29,6 +29,9 @@ def rows_of(rows=ROWS, seed=0):
     return planted(seed, rows, 12, [0.5, 0.4, 0.3], 0.3)[0].astype(np.float32)
 
 
+QUICK = {"start": "random", "moves": False, "steps": 4, "rtol": 0.0}
+
+
 @pytest.fixture
 def source():
     """A dataset of four chunks."""
@@ -223,11 +226,11 @@ def test_results_of_subsamples_that_were_written_are_kept(tmp_path, source, monk
         write(*arguments)
         raise KeyboardInterrupt
 
-    plain = fit(source, stability=3)
+    plain = fit(source, stability=3, **QUICK)
     with monkeypatch.context() as patched:
         patched.setattr(group, "_write", stopping)
         with pytest.raises(KeyboardInterrupt):
-            fit(source, run=run, stability=3)
+            fit(source, run=run, stability=3, **QUICK)
     assert [path.name for path in (run / "subsamples").iterdir()] == ["000"]
     assert verify(run) == []
     kept, steps = (run / "subsamples/000/result.json").stat().st_mtime_ns, []
@@ -240,7 +243,7 @@ def test_results_of_subsamples_that_were_written_are_kept(tmp_path, source, monk
 def test_a_subsample_that_an_older_version_began_is_fitted_again(tmp_path, source):
     """It advanced in a run of its own."""
     run = tmp_path / "run"
-    plain = fit(source, run=run, stability=2)
+    plain = fit(source, run=run, stability=2, **QUICK)
     for name in ("result.zarr", "subsamples/001/result.zarr", "groups"):
         shutil.rmtree(run / name)
     assert_same_result(plain, ibp.resume(run))
@@ -248,10 +251,10 @@ def test_a_subsample_that_an_older_version_began_is_fitted_again(tmp_path, sourc
 
 
 def test_subsamples_that_do_not_fit_into_memory_together_have_the_same_bits(tmp_path, source, monkeypatch):
-    plain = fit(source, stability=3)
+    plain = fit(source, stability=3, **QUICK)
     monkeypatch.setattr(planning, "LARGEST", 2)
-    assert_same_result(plain, fit(source, stability=3))
-    assert_same_result(plain, fit(source, stability=3, run=tmp_path / "run"))
+    assert_same_result(plain, fit(source, stability=3, **QUICK))
+    assert_same_result(plain, fit(source, stability=3, run=tmp_path / "run", **QUICK))
     assert len(list((tmp_path / "run" / "groups").iterdir())) == 2
     assert verify(tmp_path / "run") == []
 
