@@ -1,5 +1,6 @@
 """Which features of a fit come back in subsamples: in memory, in runs, and after interruptions."""
 
+import re
 import shutil
 
 import numpy as np
@@ -15,6 +16,7 @@ from ibpdist.data.subsample import Subsample
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.runs import group, planning
 from ibpdist.runs.export import export
+from ibpdist.runs.fit import estimate
 from ibpdist.runs.nested import nested_fits
 from ibpdist.runs.stability import groups
 from ibpdist.storage import events
@@ -272,6 +274,16 @@ def test_subsamples_without_rows_in_some_chunk_have_the_bits_of_fits_alone(tmp_p
         for name in ("params", "rows", "trace"):
             assert alone[name].to_dataset().identical(kept[name].to_dataset().compute()), name
     assert_same_result(fit(data, stability=2, K=2, steps=3), found)
+
+
+def test_the_estimate_is_that_of_the_subsamples_together():
+    data = np.random.default_rng(0).normal(size=(50_000, 4)).astype(np.float32)
+    asked = {"system": "lg-vi-finite", "K": 20, "serial": True}
+    state = [
+        float(re.search(r"row state ([\d.]+) MB", estimate(data, **asked, **more))[1])
+        for more in ({}, {"stability": 6})
+    ]
+    assert state[1] == pytest.approx(6 * state[0], abs=0.5)
 
 
 def test_a_subsample_that_fails_fails_the_run(tmp_path, source, monkeypatch):
