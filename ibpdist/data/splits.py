@@ -182,11 +182,15 @@ class RowSplit(Protocol):
 
 
 class SomeRows(Wrapped):
-    """The training or the test rows of a source. Chunks without such rows are left out."""
+    """The training or the test rows of a source. Chunks without such rows are left out.
+
+    Which rows they are is decided once and kept, a bit for each row of the source.
+    """
 
     def __init__(self, source: Source, split: RowSplit, *, test: bool) -> None:
         super().__init__(source)
         self.split, self._test = split, test
+        self._packed = [np.packbits(self._decided(index)) for index in range(source.chunks)]
         sizes = np.array([int(self._kept(index).sum()) for index in range(source.chunks)])
         self._origin = np.flatnonzero(sizes)
         self._starts = np.concatenate([[0], np.cumsum(sizes[self._origin])])
@@ -235,6 +239,11 @@ class SomeRows(Wrapped):
         return {name: labels[kept] for name, labels in self.source.row_coords(origin).items()}
 
     def _kept(self, origin: int) -> Mask:
+        """(row,) which rows of a chunk of the source are among these."""
+        start, stop = self.source.bounds(origin)
+        return np.unpackbits(self._packed[origin], count=stop - start).view(np.bool_)
+
+    def _decided(self, origin: int) -> Mask:
         hidden = self.split.hidden(*self.source.bounds(origin))
         return hidden if self._test else ~hidden
 

@@ -200,7 +200,8 @@ def estimate(
     job = job_of(spec, as_source(data))
     refuse_small(job)
     place = asked.for_data(job.source, kept=True)
-    return f"runs in {place.words}; {planned(job, place)}"
+    largest = max([planned(job, place), *side_by_side.planned(job, place)], key=lambda plan: plan.state)
+    return f"runs in {place.words}; {largest}"
 
 
 def _without_run(job: Job, place: Place, first: Params | None, progress: Progress | None) -> xr.DataTree:

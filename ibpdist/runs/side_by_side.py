@@ -12,6 +12,7 @@ import xarray as xr
 from ibpdist.base.progress import after, before
 from ibpdist.engine import provenance
 from ibpdist.engine.members import MemberEngine
+from ibpdist.engine.memory import Plan
 from ibpdist.engine.place import Place
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.work import Workbench
@@ -54,6 +55,13 @@ def in_memory(job: Job, place: Place, progress: Progress | None) -> list[xr.Data
             ending = ending_of(at, own, ended, provenance.facts(own.source))
             found[one.place] = result.tree(own.algorithm, MemberEngine(engine, at), own.source, ending)
     return [found[one.place] for one in _subsamples(job)]
+
+
+def planned(job: Job, place: Place) -> list[Plan]:
+    """The memory of each process for each of the groups of subsamples."""
+    groups = _groups(_subsamples(job), job, place, None)
+    sources = [group_of([one.spec for one in some], job.source).source for some in groups]
+    return [planned_for(some, source, place) for some, source in zip(groups, sources, strict=True)]
 
 
 def _subsamples(job: Job) -> list[Nested]:

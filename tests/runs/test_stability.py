@@ -1,5 +1,6 @@
 """Which features of a fit come back in subsamples: in memory, in runs, and after interruptions."""
 
+import re
 import shutil
 
 import numpy as np
@@ -15,6 +16,7 @@ from ibpdist.data.subsample import Subsample
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.runs import group, planning
 from ibpdist.runs.export import export
+from ibpdist.runs.fit import estimate
 from ibpdist.runs.nested import nested_fits
 from ibpdist.runs.stability import groups
 from ibpdist.storage import events
@@ -27,6 +29,9 @@ ROWS = 240
 
 def rows_of(rows=ROWS, seed=0):
     return planted(seed, rows, 12, [0.5, 0.4, 0.3], 0.3)[0].astype(np.float32)
+
+
+QUICK = {"start": "random", "moves": False, "steps": 4, "rtol": 0.0}
 
 
 @pytest.fixture
@@ -223,11 +228,11 @@ def test_results_of_subsamples_that_were_written_are_kept(tmp_path, source, monk
         write(*arguments)
         raise KeyboardInterrupt
 
-    plain = fit(source, stability=3)
+    plain = fit(source, stability=3, **QUICK)
     with monkeypatch.context() as patched:
         patched.setattr(group, "_write", stopping)
         with pytest.raises(KeyboardInterrupt):
-            fit(source, run=run, stability=3)
+            fit(source, run=run, stability=3, **QUICK)
     assert [path.name for path in (run / "subsamples").iterdir()] == ["000"]
     assert verify(run) == []
     kept, steps = (run / "subsamples/000/result.json").stat().st_mtime_ns, []
@@ -240,7 +245,7 @@ def test_results_of_subsamples_that_were_written_are_kept(tmp_path, source, monk
 def test_a_subsample_that_an_older_version_began_is_fitted_again(tmp_path, source):
     """It advanced in a run of its own."""
     run = tmp_path / "run"
-    plain = fit(source, run=run, stability=2)
+    plain = fit(source, run=run, stability=2, **QUICK)
     for name in ("result.zarr", "subsamples/001/result.zarr", "groups"):
         shutil.rmtree(run / name)
     assert_same_result(plain, ibp.resume(run))
@@ -248,10 +253,10 @@ def test_a_subsample_that_an_older_version_began_is_fitted_again(tmp_path, sourc
 
 
 def test_subsamples_that_do_not_fit_into_memory_together_have_the_same_bits(tmp_path, source, monkeypatch):
-    plain = fit(source, stability=3)
+    plain = fit(source, stability=3, **QUICK)
     monkeypatch.setattr(planning, "LARGEST", 2)
-    assert_same_result(plain, fit(source, stability=3))
-    assert_same_result(plain, fit(source, stability=3, run=tmp_path / "run"))
+    assert_same_result(plain, fit(source, stability=3, **QUICK))
+    assert_same_result(plain, fit(source, stability=3, run=tmp_path / "run", **QUICK))
     assert len(list((tmp_path / "run" / "groups").iterdir())) == 2
     assert verify(tmp_path / "run") == []
 
@@ -269,6 +274,16 @@ def test_subsamples_without_rows_in_some_chunk_have_the_bits_of_fits_alone(tmp_p
         for name in ("params", "rows", "trace"):
             assert alone[name].to_dataset().identical(kept[name].to_dataset().compute()), name
     assert_same_result(fit(data, stability=2, K=2, steps=3), found)
+
+
+def test_the_estimate_is_that_of_the_subsamples_together():
+    data = np.random.default_rng(0).normal(size=(50_000, 4)).astype(np.float32)
+    asked = {"system": "lg-vi-finite", "K": 20, "serial": True}
+    state = [
+        float(re.search(r"row state ([\d.]+) MB", estimate(data, **asked, **more))[1])
+        for more in ({}, {"stability": 6})
+    ]
+    assert state[1] == pytest.approx(6 * state[0], abs=0.5)
 
 
 def test_a_subsample_that_fails_fails_the_run(tmp_path, source, monkeypatch):
