@@ -53,6 +53,8 @@ TRIES = 5
 """Rotations of which the least normal is taken."""
 FLAT = 1e-6
 """Relative gain of a pass after which a short fit ends."""
+EVEN = 0.01
+"""Nats a cell by which a fit with rows that were even at first has to be better."""
 FORCED = 5
 """Passes in which rows have every feature."""
 OFTEN = 0.5
@@ -100,15 +102,24 @@ class Best:
         turned = [trial.begun(*one) for one in _turned(axes, sample, survey, draws)]
         if not turned:
             return trial.whole(model, plain, survey)
-        ended = [trial.fitted(start, self.passes) for start in (*turned, plain)]
-        ended += trial.positive(turned[0], self.passes)
-        best = trial.turned(max(ended, key=lambda one: one.objective), self.passes // 2)
-        return replace(trial.whole(model, best.params, survey), starts=short_fits(ended, sample))
+        fits = [trial.ended(start, self.passes) for start in (*turned, plain)]
+        fits += filter(None, [trial.positive(turned[0], self.passes)])
+        cells = max(float(np.count_nonzero(sample.observed)), 1.0)
+        best = trial.turned(chosen(fits, cells), self.passes // 2)
+        found = trial.whole(model, best.params, survey)
+        return replace(found, starts=short_fits([one for fit in fits for one in fit], cells))
 
 
-def short_fits(ended: Sequence[Ended], sample: RowsAnswer) -> ShortFits:
-    """What is kept of short fits."""
-    cells = max(float(np.count_nonzero(sample.observed)), 1.0)
+def chosen(fits: Sequence[Sequence[Ended]], cells: float) -> Ended:
+    """The best of the fits as they are, unless that of those with rows that were even at first is much
+    better."""
+    best: list[Ended] = [max(alike, key=lambda one: one.objective) for alike in zip(*fits, strict=True)]
+    uneven, even = best[0], best[-1]
+    return even if even.objective > uneven.objective + EVEN * cells else uneven
+
+
+def short_fits(ended: Sequence[Ended], cells: float) -> ShortFits:
+    """What is kept of short fits to so many cells."""
     return ShortFits(
         objective=np.array([one.objective / cells for one in ended]),
         active=np.array([np.count_nonzero((one.params.on > ACTIVE) & distinct(one)) for one in ended]),
@@ -201,20 +212,24 @@ class Trial:
         on = np.full(count, float(survey.rows))
         return ModelParams(observation=seen, **beginnings(self.model, on, survey, rng, self.features))
 
-    def fitted(self, params: AnyModelParams, passes: int) -> Ended:
-        """After some passes from parameters of these rows, in the first of which rows have every feature and
-        are even."""
-        forced, own = np.full(len(params.ids), CERTAIN), params.observation
+    def ended(self, params: AnyModelParams, passes: int) -> list[Ended]:
+        """After some passes; where rows may be uneven, also with rows that are even in the first half."""
+        found, own = [self.fitted(params, passes)], params.observation
+        if isinstance(own.row_noise, Nothing):
+            return found
         even = replace(params, observation=replace(own, row_noise=NOTHING))
-        at = self._step(even, self._state(even), forced)
+        at = self.fitted(even, passes // 2)
+        uneven = replace(at.params, observation=replace(at.params.observation, row_noise=own.row_noise))
+        at = self._step(uneven, at.state, self.model.prior.log_odds(uneven.prior))
+        return [*found, self._passes(at, passes - passes // 2 - 1)]
+
+    def fitted(self, params: AnyModelParams, passes: int) -> Ended:
+        """After some passes from parameters of these rows, in the first of which rows have every feature."""
+        forced = np.full(len(params.ids), CERTAIN)
+        at = self._step(params, self._state(params), forced)
         for _ in range(1, FORCED):
             at = self._step(at.params, at.state, forced)
-        if isinstance(own.row_noise, Nothing):
-            return self._passes(at, passes - FORCED)
-        at = self._passes(at, passes // 2 - FORCED)
-        uneven = replace(at.params, observation=replace(at.params.observation, row_noise=own.row_noise))
-        odds = self.model.prior.log_odds(uneven.prior)
-        return self._passes(self._step(uneven, at.state, odds), passes - passes // 2 - 1)
+        return self._passes(at, passes - FORCED)
 
     def positive(self, params: AnyModelParams, passes: int) -> list[Ended]:
         """A fit whose weights are positive in the first passes, if those of the model may be."""
@@ -222,10 +237,15 @@ class Trial:
         if weights is None:
             return []
         first = dataclasses.replace(self, model=dataclasses.replace(self.model, weights=weights))
-        at = first.fitted(replace(params, weights=NOTHING), passes - passes // 3)
+        return [
+            self._with_own_weights(at, passes // 3)
+            for at in first.ended(replace(params, weights=NOTHING), passes - passes // 3)
+        ]
+
+    def _with_own_weights(self, at: Ended, passes: int) -> Ended:
         own = replace(at.params, weights=self.model.weights.slab(len(at.params.ids)))
         made, info = self._fit.update(own, at.sums, self.draws)
-        return [self._passes(Ended(made, at.sums, at.state, info.objective), passes // 3)]
+        return self._passes(Ended(made, at.sums, at.state, info.objective), passes)
 
     def turned(self, at: Ended, passes: int) -> Ended:
         """The fit after features that most rows have were turned in pairs, as often as that helps."""
