@@ -161,12 +161,12 @@ def test_a_fault_is_named_with_its_line(line: str, sentence: str, tmp_path: Path
         (
             "[one, column]",
             "[one, blue]",
-            "line 8: set.noise: lg-vi-infinite: expected one, column or a number",
+            "line 8: set.noise: lg-vi-infinite: expected one, column, auto or a number",
         ),
         (
             "[one, column]",
             "[blue, one]",
-            "line 8: set.noise: lg-vi-infinite: expected one, column or a number",
+            "line 8: set.noise: lg-vi-infinite: expected one, column, auto or a number",
         ),
         (
             "mass: 5",
