@@ -367,7 +367,7 @@ class TestFromNothing:
         has a thirteenth feature in more than 20 rows, also from the truth."""
         x, *truth = planted(2000, 2.5)
         chunks = cut(Chunk(0, 0, x), [700, 700, 600])
-        known = ended(chunks, 0, 150, truth)
+        known = np.concatenate([ended(chunks, seed, 150, truth) for seed in range(5)])
         assert np.median(known[:, 0]) == 12
         reached = 0
         for seed in (1, 2, 3):

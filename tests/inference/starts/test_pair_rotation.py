@@ -79,7 +79,7 @@ def test_normal_components_stay_as_they_are(noise):
 
 @pytest.mark.slow
 def test_a_fit_finds_features_that_come_in_two_amounts(monkeypatch):
-    of = problem("bimodal", 1, 0)
+    of = problem("bimodal", 1, 4)
     planted = draw(of)
     for turns, right in ((best.TURNS, True), (0, False)):
         monkeypatch.setattr(best, "TURNS", turns)
