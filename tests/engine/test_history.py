@@ -9,6 +9,7 @@ import pytest
 from ibpdist.base.errors import StorageError
 from ibpdist.engine import history as module
 from ibpdist.engine.history import RunHistory
+from ibpdist.storage import records
 from tests.support.toy import ToyLocal, ToyParams
 
 
@@ -72,7 +73,7 @@ def test_parameters_that_come_late_are_waited_for(history):
 
     def late():
         time.sleep(0.1)
-        file.write_bytes(held)
+        records.replace_file(file, [held])  # a file is whole or not there
 
     thread = threading.Thread(target=late)
     thread.start()
