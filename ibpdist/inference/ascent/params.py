@@ -19,8 +19,8 @@ OFF = -1
 
 @struct("short-fits", since=1)
 class ShortFits:
-    """Fits from different starts to the same sample of rows, the best of which goes on: the objective of a
-    cell, and the number of active features that stand out of the noise."""
+    """Fits from different starts to the same sample of rows, one of which goes on: the objective of a cell,
+    and the number of active features that stand out of the noise."""
 
     objective: Array = dims("start")
     active: Array = dims("start")

@@ -111,8 +111,11 @@ class Best:
 
 
 def chosen(fits: Sequence[Sequence[Ended]], cells: float) -> Ended:
-    """The best of the fits as they are, unless that of those with rows that were even at first is much
-    better."""
+    """The fit that goes on.
+
+    Each start has a fit whose rows are uneven, then perhaps one whose rows were even at first: the best of
+    those is taken only where it is better by more than EVEN nats a cell.
+    """
     best: list[Ended] = [max(alike, key=lambda one: one.objective) for alike in zip(*fits, strict=True)]
     uneven, even = best[0], best[-1]
     return even if even.objective > uneven.objective + EVEN * cells else uneven
