@@ -1,0 +1,146 @@
+"""Draws of which feature each token belongs to, given dictionary and prevalences: one chunk of rows.
+
+The model is that of tokens.py with phi explicit and c_n ~ Gamma(a, rate b). A row has its tokens y (feature)
+and its rate c; w lives within a step, in this order:
+
+    z_k | y, c      w integrated out: 1 if y_k > 0, otherwise odds_k (c / (1 + c))^r_k
+    w_k | z, y, c   Gamma(r_k + y_k, 1 + c) where z_k = 1
+    c | z, w        Gamma(a + sum z r, b + sum z w)
+    y | z, w        each token of word v has feature k with probability ~ z_k w_k phi_vk
+
+Shapes are drawn afterwards given y, z and c with w integrated out, from sum l, l_nk ~ CRT(y_nk, r_k), and
+sum z log((1 + c) / c). A w that was drawn before them must not be used after them: it belongs to the shapes
+before. So the next step draws z, and then w, before anything that needs w.
+
+Every number depends on (key, row, place in the row) alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ibpdist.kernels.options import OPTIONS
+from ibpdist.kernels.philox import _philox
+
+_LOW = np.uint64(0xFFFFFFFF)
+_SMALL = 1e-300
+
+
+class Globals(NamedTuple):
+    """`words` (word, feature): phi of the chunk's words; `shape`, `odds` (feature): r, and prior log odds;
+    `a`, `b`: of the prior of rates."""
+
+    words: Any
+    shape: Any
+    odds: Any
+    a: float
+    b: float
+
+
+class RowDraws(NamedTuple):
+    """Of the rows: tokens `y`, `z` and `w` (row, feature), w zero where z is; `rate` (row)."""
+
+    y: Any
+    z: Any
+    w: Any
+    rate: Any
+
+
+class DrawnSums(NamedTuple):
+    """`y` (word, feature); `on`, `tables` and `exposed` (feature): sum z, sum l, sum z log((1 + c) / c)."""
+
+    y: Any
+    on: Any
+    tables: Any
+    exposed: Any
+
+
+@njit(**OPTIONS)
+def _uniform(row, place, key):
+    """A number inside (0, 1); place (one) counts those that the row has used."""
+    a, b, _, _ = _philox(row & _LOW, row >> np.uint64(32), np.uint64(place[0]), np.uint64(0), key[0], key[1])
+    place[0] += 1
+    return (np.float64(((a << np.uint64(32)) | b) >> np.uint64(12)) + 0.5) * 2.0**-52
+
+
+@njit(**OPTIONS)
+def _gamma(shape, row, place, key):
+    """Gamma(shape, 1): Marsaglia and Tsang 2000, with a power of a uniform below shape 1; never zero."""
+    least = shape if shape >= 1.0 else shape + 1.0
+    d = least - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        size = math.sqrt(-2.0 * math.log(_uniform(row, place, key)))
+        x = size * math.cos(2.0 * math.pi * _uniform(row, place, key))
+        v = (1.0 + c * x) ** 3
+        if v > 0.0 and math.log(_uniform(row, place, key)) < 0.5 * x * x + d - d * v + d * math.log(v):
+            break
+    if shape >= 1.0:
+        return d * v
+    return max(d * v * math.exp(math.log(_uniform(row, place, key)) / shape), _SMALL)
+
+
+@njit(**OPTIONS)
+def _draw_weights(n, row, place, key, known, rows):
+    """z, w and c of a row given its tokens."""
+    y, z, w, rate = rows.y[n], rows.z[n], rows.w[n], rows.rate[n]
+    level = math.log(rate / (1.0 + rate))
+    a, b = known.a, known.b
+    for k in range(y.size):
+        r = known.shape[k]
+        z[k], w[k] = 1, 0.0
+        if y[k] == 0:
+            on = 1.0 / (1.0 + math.exp(-(known.odds[k] + r * level)))
+            z[k] = _uniform(row, place, key) < on
+        if z[k]:
+            w[k] = _gamma(r + y[k], row, place, key) / (1.0 + rate)
+            a += r
+            b += w[k]
+    rows.rate[n] = max(_gamma(a, row, place, key) / b, _SMALL)
+
+
+@njit(**OPTIONS)
+def _draw_tokens(n, row, place, key, entries, known, rows, cumulated, sums):
+    """The features of the tokens of a row, to its y and to the sums."""
+    y, w = rows.y[n], rows.w[n]
+    y[:] = 0
+    for e in range(entries.starts[n], entries.starts[n + 1]):
+        word, total, last = known.words[entries.words[e]], 0.0, 0
+        for k in range(w.size):
+            total += w[k] * word[k]
+            cumulated[k] = total
+        for _ in range(int(entries.counts[e])):
+            level = _uniform(row, place, key) * total
+            last = min(np.searchsorted(cumulated, level, side="right"), w.size - 1)
+            y[last] += 1
+            sums.y[entries.words[e], last] += 1.0
+
+
+@njit(**OPTIONS)
+def _tables(tokens, shape, row, place, key):
+    """l ~ CRT(tokens, shape): each token is the first of a table with probability r / (r + those before)."""
+    number = 1.0 if tokens else 0.0
+    for before in range(1, tokens):
+        number += _uniform(row, place, key) * (shape + before) < shape
+    return number
+
+
+@njit(cache=True, **OPTIONS)
+def draw_rows(entries, known, rows, first, key, sums):
+    """One step of the rows from `first` on, with entries as in tokens.py; rows and sums are changed."""
+    place, cumulated = np.zeros(1, np.int64), np.empty(known.shape.size)
+    for n in range(entries.starts.size - 1):
+        row = np.uint64(first + n)
+        place[0] = 0
+        _draw_weights(n, row, place, key, known, rows)
+        _draw_tokens(n, row, place, key, entries, known, rows, cumulated, sums)
+        exposure = math.log1p(1.0 / rows.rate[n])
+        for k in range(known.shape.size):
+            if rows.z[n, k]:
+                sums.on[k] += 1.0
+                sums.exposed[k] += exposure
+                sums.tables[k] += _tables(rows.y[n, k], known.shape[k], row, place, key)
