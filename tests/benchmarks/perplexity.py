@@ -165,11 +165,14 @@ def step(entries: Entries, known: Known, rows: RowTokens, rho: Any, settings: Se
 
 
 def begin_words(x: Counts, features: int, seed: int) -> Matrix:
-    """(column, feature) half of the tokens of random documents, none twice before all have been used."""
+    """(column, feature) half of the tokens of random documents: a fifth of all is used, or one for each
+    feature, none twice before all have been used."""
     rng = np.random.default_rng(seed)
-    rounds = range(-(-features // len(x)))
-    rows = np.concatenate([rng.permutation(len(x)) for _ in rounds])[:features]
-    return np.array([half(x[row], rng) for row in rows], dtype=float).T
+    each = max(1, len(x) // (5 * features))
+    rounds = range(-(-features * each // len(x)))
+    rows = np.concatenate([rng.permutation(len(x)) for _ in rounds])[: features * each]
+    halves = np.array([half(x[row], rng) for row in rows], dtype=float)
+    return np.asarray(halves.reshape(features, each, -1).sum(axis=1).T)
 
 
 def begin(
