@@ -24,6 +24,7 @@ _HOME = {
     "posterior": "ibpdist.evaluate",
     "reconstruct": "ibpdist.evaluate.reconstruct",
     "report": "ibpdist",
+    "round_bounds": "ibpdist.model",
     "resume": "ibpdist.runs.fit",
     "sweep": "ibpdist.campaigns.run",
     "synthesise": "ibpdist.evaluate.synthetic",

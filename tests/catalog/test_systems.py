@@ -38,7 +38,7 @@ def test_every_system_runs(name, missing):
     assert all(np.isfinite(list(trace.values())).all() for trace in traces)
     assert {"objective", "bound", "active"} <= traces[-1].keys()
     for described, wide in ((alg.describe(params), 4), (alg.describe_rows(states[0], params), 5)):
-        sizes = {"feature": 3, "column": 4, "row": 5, "group": None, "component": 3}
+        sizes = {"feature": 3, "column": 4, "row": 5, "group": None, "component": 3, "round": None}
         for dims, values in described.values():
             assert len(dims) == values.ndim
             assert all(sizes[d] in (None, n) for d, n in zip(dims, values.shape, strict=True)), (dims, wide)

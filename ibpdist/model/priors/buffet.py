@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln, digamma
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Array, dims, replace, struct
+from ibpdist.base.structs import Array, Named, dims, replace, struct
 from ibpdist.model.priors import _mass
 from ibpdist.model.priors._base import Number, PriorSums, Vector
 from ibpdist.model.priors.beta_bernoulli import draw_beta
@@ -100,6 +100,9 @@ class Buffet:
 
     def resized(self, params: BuffetParams, features: int) -> BuffetParams:
         return _even(features, float(params.mass))
+
+    def describe(self, params: BuffetParams, order: NDArray[np.intp]) -> Named:
+        return {"mass": ((), np.asarray(params.mass))}
 
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         """The largest prevalences: products of Beta(mass, 1) sticks."""

@@ -9,17 +9,18 @@ import pytest
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from ibpdist.model.weights.normal import Normal
 from tests.support import reference as ref
-from tests.support.covering import everyday
+from tests.support.covering import covering, everyday
 from tests.support.model_cases import Case, algorithm, chunked, fit, grid, objectives, problem
 
 DIGITS = {np.float64: 1e-9, np.float32: 1e-6}
 SHORT = ("one",)
 
 
-def falls(case, passes, seed=3, dtype=np.float64, features=4, inner=1):
-    """Largest fall between passes, in units of what rounding may cost."""
+def falls(case, passes, seed=3, dtype=np.float64, features=4, inner=1, **settings):
+    """Largest fall between passes, in units of what rounding may cost; `settings` are of the prior."""
     x, observed = problem(seed, 14, 5, case.missing, dtype)
     alg = algorithm(case, features, inner)
+    alg = replace(alg, model=replace(alg.model, prior=replace(alg.model.prior, **settings)))
     value = objectives(fit(alg, chunked(x, observed, [5, 9]), passes, seed)[3])
     assert np.isfinite(value).all()
     at_once = case.rule == "mode" and value[-1] == value[0]  # hard assignments can be best after one pass
@@ -53,6 +54,27 @@ def test_never_falls_with_a_scale_for_each_feature_in_float32(case):
 @pytest.mark.parametrize("case", everyday(grid(("sticks",), families=("structured",), noises=SHORT)), ids=str)
 def test_never_falls_sticks_first_passes(case):
     assert falls(case, 12) <= 1
+
+
+ATOMS = grid(("atoms",), families=("structured",), noises=SHORT)
+
+
+@pytest.mark.parametrize("case", everyday(ATOMS, 1), ids=str)
+def test_never_falls_atoms_first_passes(case):
+    assert falls(case, 12) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ATOMS, ids=str)
+def test_never_falls_atoms(case):
+    assert falls(case, 200) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", covering(ATOMS), ids=str)
+@pytest.mark.parametrize("round_prior", ["paper-exact", "paper-markov"])
+def test_never_falls_with_the_rounds_of_the_paper(case, round_prior):
+    assert falls(case, 200, round_prior=round_prior, branches="shared") <= 1
 
 
 @pytest.mark.slow
