@@ -9,14 +9,15 @@ Each block is its own maximum given the others (beta_process.md 4 to 6).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, entr, gammaln, logsumexp
+from scipy.special import betaln, digamma, entr, gammaln, logsumexp
 
 from ibpdist.kernels import decayed_sticks, rounds
-from ibpdist.model.priors._beta import Vector, beta_entropy, log_moments
+from ibpdist.model.priors._beta import Vector, log_moments
 from ibpdist.model.priors._octaves import octaves
 
 RoundPrior = Literal["exchangeable", "paper-exact", "paper-markov"]
@@ -72,36 +73,51 @@ class Atoms:
     later: Vector
     decay: Vector
 
-    @property
+    @cached_property
     def moved(self) -> Vector:
         """(atom) probability of a round after the first."""
         return np.asarray(self.chance[:, 1:].sum(axis=1))
 
-    @property
+    @cached_property
     def mean_decay(self) -> Vector:
         """(atom) E T given a later round."""
         return np.asarray(self.decay[:, 0] / self.decay[:, 1])
 
-    @property
+    @cached_property
     def log_decay(self) -> Vector:
         """(atom) E log T given a later round."""
         return np.asarray(digamma(self.decay[:, 0]) - np.log(self.decay[:, 1]))
 
-    @property
+    @cached_property
     def decay_entropy(self) -> Vector:
         u, v = self.decay.T
         return np.asarray(u - np.log(v) + gammaln(u) + (1 - u) * digamma(u))
 
+    @cached_property
+    def first_logs(self) -> tuple[Vector, Vector]:
+        """(atom) E log V and E log(1 - V) of the first round."""
+        return log_moments(self.first)
+
+    @cached_property
+    def later_logs(self) -> tuple[Vector, Vector]:
+        """(atom) the same of later rounds."""
+        return log_moments(self.later)
+
+    @cached_property
     def absence(self) -> Vector:
         """(atom) E[-log(1 - V exp(-T))] given a later round."""
         return np.asarray(decayed_sticks.absences(self.later, self.decay, *octaves()))
 
+    @cached_property
+    def sticks(self) -> tuple[Vector, Vector]:
+        """(atom) entropies of the sticks of the first round and of later ones."""
+        return _entropy(self.first, self.first_logs), _entropy(self.later, self.later_logs)
+
     def log_prevalence(self) -> Vector:
         """(atom, side) E log pi and E log(1 - pi)."""
-        first, later, moved = self.chance[:, 0], log_moments(self.later)[0], self.moved
-        on_first, off_first = log_moments(self.first)
-        on = first * on_first + moved * (later - self.mean_decay)
-        return np.stack([on, first * off_first - moved * self.absence()], axis=1)
+        first, moved = self.chance[:, 0], self.moved
+        on = first * self.first_logs[0] + moved * (self.later_logs[0] - self.mean_decay)
+        return np.stack([on, first * self.first_logs[1] - moved * self.absence], axis=1)
 
     def mean_prevalence(self) -> Vector:
         """(atom) E pi."""
@@ -119,7 +135,7 @@ class Atoms:
         """(level, side) shape and rate of q(concentration) and of q(mass)."""
         count, first, moved = len(self.chance), self.chance[:, 0], self.moved
         later = float((self.chance @ np.arange(self.chance.shape[1])).sum())
-        logs = first * log_moments(self.first)[1] + moved * (log_moments(self.later)[1] - self.mean_decay)
+        logs = first * self.first_logs[1] + moved * (self.later_logs[1] - self.mean_decay)
         made = [[count + later, -float(logs.sum())], [count, self.last_round()]]
         return np.asarray(made) + VAGUE
 
@@ -150,11 +166,10 @@ class Process:
     def _own(self, atoms: Atoms, seen: Seen) -> Vector:
         """(atom, round) what the objective says of each round, but for the other atoms."""
         level, later = self.concentration, np.arange(atoms.chance.shape[1] - 1.0)
-        on_first, off_first = log_moments(atoms.first)
-        on, off = log_moments(atoms.later)
-        first = seen.on * on_first + (seen.off + level.mean - 1) * off_first + beta_entropy(atoms.first)
-        base = seen.on * on + (level.mean - 1) * off + beta_entropy(atoms.later)
-        base -= (seen.on + level.mean) * atoms.mean_decay + seen.off * atoms.absence() - atoms.decay_entropy
+        (on_first, off_first), (on, off), entropy = atoms.first_logs, atoms.later_logs, atoms.sticks
+        first = seen.on * on_first + (seen.off + level.mean - 1) * off_first + entropy[0]
+        base = seen.on * on + (level.mean - 1) * off + entropy[1]
+        base -= (seen.on + level.mean) * atoms.mean_decay + seen.off * atoms.absence - atoms.decay_entropy
         rest = (later + 1) * level.log - gammaln(later + 1) + later * atoms.log_decay[:, None]
         return np.concatenate([first[:, None], base[:, None] + rest], axis=1)
 
@@ -184,9 +199,10 @@ class Process:
         """What the atoms add to the objective beside E log p(z), by name."""
         level, mass, moved = self.concentration, self.mass, atoms.moved
         first, later = atoms.chance[:, 0], np.arange(atoms.chance.shape[1] - 1.0)
+        logs = (atoms.first_logs[1], atoms.later_logs[1])
         sticks = sum(
-            share * (level.log + (level.mean - 1) * log_moments(tau)[1] + beta_entropy(tau))
-            for share, tau in ((first, atoms.first), (moved, atoms.later))
+            share * (level.log + (level.mean - 1) * log + entropy)
+            for share, log, entropy in zip((first, moved), logs, atoms.sticks, strict=True)
         )
         each = (later + 1) * level.log - gammaln(later + 1) + later * atoms.log_decay[:, None]
         each += (atoms.decay_entropy - level.mean * atoms.mean_decay)[:, None]
@@ -208,6 +224,12 @@ class Process:
             return float((held @ gammaln(1.0 + np.arange(held.shape[1]))).sum())
         totals = chance.sum(axis=0)
         return float(rounds.SECOND * (totals + totals**2 - np.square(chance).sum(axis=0)).sum())
+
+
+def _entropy(tau: Vector, logs: tuple[Vector, Vector]) -> Vector:
+    """Of Beta(tau), from its log moments."""
+    one, other = tau.T
+    return np.asarray(betaln(one, other) - (one - 1) * logs[0] - (other - 1) * logs[1])
 
 
 def begun(share: Vector, concentration: float, seen: Seen, rounds: int) -> Atoms:

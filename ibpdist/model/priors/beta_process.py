@@ -32,11 +32,11 @@ from ibpdist.model.priors._atoms import (
 from ibpdist.model.priors._base import Number, PriorSums, Vector
 
 Branches = Literal["two", "shared"]
-LEAPS, LEAPS_OF_ATOMS = 10, 2000
+LEAPS, LEAPS_OF_ATOMS = 8, 300
 """Most extrapolations of an update, each after two passes and with one more: the larger of the first number
 and of the second over the number of atoms. What is left is gained by the updates of the next steps."""
-GAIN = 1e-10
-"""Relative gain of a leap below which the posterior has converged."""
+GAIN, LEAST_GAIN = 1e-10, 1e-7
+"""Gain of a leap, relative and in nats, below which the posterior has converged."""
 LONGEST, HIGHER, LOWER = 4.0, 4.0, 2.0
 """The longest first leap, in passes, and factors of the longest one after leaps that helped and did not."""
 
@@ -149,7 +149,7 @@ class BetaProcess:
                 longest = max(longest / LOWER, LOWER)
             elif length == longest:
                 longest *= HIGHER
-            if not reached - before > GAIN * abs(reached):
+            if not reached - before > max(GAIN * abs(reached), LEAST_GAIN):
                 break
         return made
 
