@@ -86,7 +86,7 @@ PARAMS = Group(
         Variable("weight_mean", "feature", "mean of the weights of rows that have the feature, for `fa`"),
         Variable("row_freedom", "", "degrees of freedom of the noise of rows, with `row_noise`"),
         Variable("mass", "", "expected number of features of a row; with rounds, of atoms of a round"),
-        Variable("concentration", "", "how evenly rows share features, of a beta process"),
+        Variable("concentration", "", "of a beta process: the larger, the fewer rows share a feature"),
         Variable("round_chance", "feature round", "probability of each round, of a beta process"),
         Variable("common", "column", "share of the most frequent value, of the cells that were looked at"),
         Variable(
