@@ -6,7 +6,7 @@ import pytest
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW, HARD, MEAN
-from ibpdist.catalog.systems import SYSTEMS, build, entries, find, rows_held, settings_of
+from ibpdist.catalog.systems import SYSTEMS, build, entries, find, most_features, rows_held, settings_of
 from tests.support.model_cases import ASCENT, AT_ONCE, chunked, fit, plain, problem
 
 NAMES = [
@@ -68,6 +68,14 @@ def test_entries_are_what_rows_keep(name, moves):
     assert tries == moves
     assert entries(name, {"moves": moves}) == numbers * (2 if tries else 1)
     assert entries(name, {}) == entries(name, {"moves": True})
+
+
+def test_objectives_of_atoms_do_not_choose_a_number_of_features():
+    for system in ("lg-vi-beta-process", "ica-vi-beta-process"):
+        with pytest.raises(
+            UsageError, match=f"objectives of {system} at different K do not compare.* choose"
+        ):
+            most_features(system, {})
 
 
 def test_rows_that_starts_hold():

@@ -6,9 +6,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from ibpdist.model.priors.beta_process import BetaProcess
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from ibpdist.model.weights.normal import Normal
 from tests.support import reference as ref
+from tests.support.beta_process_reference import log_evidence as log_evidence_of_atoms
 from tests.support.covering import covering, everyday
 from tests.support.model_cases import Case, algorithm, chunked, fit, grid, objectives, problem
 
@@ -212,6 +214,22 @@ def test_report_bound_is_below_the_evidence_of_the_truncated_sticks(weights, mis
     values = [trace["bound"] for trace in fit(alg, chunked(x, observed), 20)[3]]
     assert max(values) <= exact
     assert max(values) > exact - 12
+
+
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("missing", ["complete", "rows"])
+def test_bound_of_atoms_is_below_the_evidence(weights, missing):
+    """Two atoms, three rounds, given levels; their prior is summed over all rounds of the atoms."""
+
+    def law(z, mass):
+        return log_evidence_of_atoms(z.sum(axis=0).astype(int).tolist(), len(z), 1.7, mass, 3)
+
+    x, observed, mask = tiny(missing, rows_of(weights))
+    exact = ref.log_evidence(x, mask, np.full(2, 0.5), np.full(2, 1.5), 1.3, law, weights, nodes=12)
+    alg = algorithm(Case("atoms", weights, missing=missing, **FIXED), 2)
+    alg = replace(alg, model=replace(alg.model, prior=BetaProcess(1.3, 1.7, rounds=3)))
+    value = max(objectives(fit(alg, chunked(x, observed), 20)[3]))
+    assert exact - 12 < value <= exact
 
 
 def test_without_the_tail_the_bound_is_of_another_model():
