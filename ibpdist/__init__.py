@@ -26,6 +26,7 @@ _HOME = {
     "report": "ibpdist",
     "round_bounds": "ibpdist.model",
     "resume": "ibpdist.runs.fit",
+    "shared_features": "ibpdist.evaluate.groups",
     "sweep": "ibpdist.campaigns.run",
     "synthesise": "ibpdist.evaluate.synthetic",
     "synthetic": "ibpdist.evaluate.synthetic",
