@@ -83,8 +83,9 @@ class Prior(Protocol):
         """Most features the model can have; None: no limit."""
         ...
 
-    def resized(self, params: Any, features: int) -> Any:
-        """Parameters before any data for another number of features in use, within the capacity."""
+    def resized(self, params: Any, features: int, continued: NDArray[np.intp] | None = None) -> Any:
+        """Parameters for another number of features in use, within the capacity: those of before any data,
+        or where an update had better begin if `continued` (feature) says where each was; -1 is new."""
         ...
 
     def describe(self, params: Any, order: NDArray[np.intp]) -> Named:

@@ -60,7 +60,9 @@ class Always:
     def capacity(self, params: AlwaysParams) -> None:
         return None
 
-    def resized(self, params: AlwaysParams, features: int) -> AlwaysParams:
+    def resized(
+        self, params: AlwaysParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> AlwaysParams:
         return self.init(features, 0)
 
     def describe(self, params: AlwaysParams, order: NDArray[np.intp]) -> Named:

@@ -104,7 +104,9 @@ class BetaBernoulli:
     def capacity(self, params: BetaBernoulliParams) -> int:
         return int(params.truncation)
 
-    def resized(self, params: BetaBernoulliParams, features: int) -> BetaBernoulliParams:
+    def resized(
+        self, params: BetaBernoulliParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> BetaBernoulliParams:
         truncation = self.capacity(params)
         if features > truncation:
             raise UsageError(f"{features} features: expected at most {truncation}, the number of the model")

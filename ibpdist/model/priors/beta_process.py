@@ -179,11 +179,24 @@ class BetaProcess:
     def capacity(self, params: BetaProcessParams) -> int:
         return len(params.chance)
 
-    def resized(self, params: BetaProcessParams, features: int) -> BetaProcessParams:
+    def resized(
+        self, params: BetaProcessParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> BetaProcessParams:
+        """Features that go on keep their atoms: the ascent of the others begins beside them, since a fit from
+        nothing may end with another number of rounds, and objectives would tell of that."""
         most = self.capacity(params)
         if features > most:
             raise UsageError(f"{features} features: expected at most {most}, the number of the model")
-        return self._blank(params, np.arange(features))
+        if continued is None or not params.rows > 0:
+            return self._blank(params, np.arange(features))
+        old, first = np.unique(continued, return_index=True)
+        first = first[old >= 0]
+        made = self.select(params, continued[first])
+        atom = np.full(features, -1)
+        atom[first] = made.atom
+        free = np.setdiff1d(np.arange(most), made.atom)
+        atom[atom < 0] = free[: int((atom < 0).sum())]
+        return replace(made, atom=atom)
 
     def describe(self, params: BetaProcessParams, order: NDArray[np.intp]) -> Named:
         return {

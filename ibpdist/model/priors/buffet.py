@@ -98,7 +98,9 @@ class Buffet:
     def capacity(self, params: BuffetParams) -> None:
         return None
 
-    def resized(self, params: BuffetParams, features: int) -> BuffetParams:
+    def resized(
+        self, params: BuffetParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> BuffetParams:
         return _even(features, float(params.mass))
 
     def describe(self, params: BuffetParams, order: NDArray[np.intp]) -> Named:

@@ -122,7 +122,9 @@ class StickBreaking:
     def capacity(self, params: StickBreakingParams) -> None:
         return None
 
-    def resized(self, params: StickBreakingParams, features: int) -> StickBreakingParams:
+    def resized(
+        self, params: StickBreakingParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> StickBreakingParams:
         return self._prior(features, float(params.mass))
 
     def describe(self, params: StickBreakingParams, order: NDArray[np.intp]) -> Named:

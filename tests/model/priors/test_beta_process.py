@@ -207,6 +207,29 @@ def test_a_dropped_atom_is_as_one_that_no_row_has():
     assert at_once <= sum(prior.score(solved, fewer).values()) < at_once + 20
 
 
+def test_features_that_go_on_keep_their_atoms():
+    """An ascent from nothing ends elsewhere; beside what was known, dropping a feature that no row has and
+    making it anew changes nothing."""
+    prior, rng = BetaProcess(), np.random.default_rng(0)
+    on = np.sort(1000 * rng.random(30) ** 3)[::-1].copy()
+    on[7] = 0.0
+    given = PriorSums(on=on, rows=np.asarray(1000.0))
+    made = prior.init(40, 1000)
+    made = replace(made, atom=np.arange(30))
+    for _ in range(6):
+        made = prior.update(made, given, Rule.MEAN, rng)
+    reached = sum(prior.score(made, given).values())
+    places = np.append(np.delete(np.arange(30), 7), -1)
+    again = prior.resized(made, 30, places)
+    assert len(set(again.atom.tolist())) == 30
+    moved = PriorSums(on=np.append(np.delete(on, 7), 0.0), rows=given.rows)
+    found = sum(prior.score(prior.update(again, moved, Rule.MEAN, rng), moved).values())
+    assert found == pytest.approx(reached, abs=0.5)
+    twice = prior.resized(made, 3, np.array([4, 4, -1]))
+    assert twice.atom[0] == made.atom[4]
+    assert len(set(twice.atom.tolist())) == 3
+
+
 @pytest.mark.parametrize("atoms", [1, 4])
 @pytest.mark.parametrize("rounds", [1, 2])
 @pytest.mark.parametrize("rows", [1, 5])
