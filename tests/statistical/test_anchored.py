@@ -242,9 +242,10 @@ def newborn_means_of_the_other_sign(monkeypatch):
     monkeypatch.setattr(Normal, "drawn", wrong)
 
 
-def normal_marks(monkeypatch):
-    """Newborns have marks from a standard normal in place of a Laplace law."""
-    monkeypatch.setattr(Laplace, "sample", Normal().sample)
+def large_marks(monkeypatch):
+    """Newborns have marks that are three times as large as their law says."""
+    right = Laplace.sample
+    monkeypatch.setattr(Laplace, "sample", lambda self, *given: 3 * right(self, *given))
 
 
 def births_in_even_rows(monkeypatch):
@@ -265,7 +266,7 @@ WRONG = [
     (tries_before_flips, SEVERAL, HALF),
     (newborn_marks_of_mean_zero, SYSTEMS["fa fixed means"], {}),
     (newborn_means_of_the_other_sign, SYSTEMS["fa fixed means"], {}),
-    (normal_marks, LAPLACE, {}),
+    (large_marks, LAPLACE, {}),
     (dropped_first, LAPLACE, {"turns": 1} | HALF),
     (births_in_even_rows, SYSTEMS["fa fixed uneven rows"], {}),
     (births_without_intercept, SYSTEMS["fa intercept"], HALF),

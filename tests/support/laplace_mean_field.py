@@ -1,6 +1,6 @@
 """The report's factors of infinite ICA: q(s) is a Laplace law that does not depend on z (ica.md 2).
 
-Plain NumPy, one feature after the other, all rows at once; noise and scale are known, and prevalences have the
+Plain NumPy, one feature after the other, all rows at once. Noise and scale are known; prevalences have the
 finite prior Beta(mass / K, 1).
 """
 
@@ -101,7 +101,7 @@ def globals_updated(q):
 
 
 def objective(q):
-    """The bound, term by term (vibp 2.1 and 4.1)."""
+    """The bound, term by term (ica.md 2)."""
     rows, columns = q.x.shape
     features, (one, two) = len(q.phi), q.tau.T
     first, second, both = digamma(one), digamma(two), digamma(one + two)
