@@ -69,7 +69,7 @@ class System:
         return {name: value for part in parts for name, value in part.fit_settings.items()}
 
 
-STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "best", "fit", "empty")
+STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "independent", "best", "fit", "empty")
 """How a fit may begin."""
 
 
@@ -116,6 +116,8 @@ SYSTEMS: Mapping[str, System] = _table(
     ("lg-gibbs-infinite", "anchored", "buffet", "unit", DRAW, "exact sampler, unknown number"),
     ("fa-gibbs-finite", "gibbs", "beta_bernoulli", "normal", DRAW, "exact sampler, K factors"),
     ("fa-gibbs-infinite", "anchored", "buffet", "normal", DRAW, "exact sampler, unknown number of factors"),
+    ("ica-gibbs-finite", "gibbs", "beta_bernoulli", "laplace", DRAW, "exact sampler, K components"),
+    ("ica-gibbs-infinite", "anchored", "buffet", "laplace", DRAW, "exact sampler, unknown number"),
     ("lg-collapsed-finite", "collapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, K features"),
     ("lg-collapsed-infinite", "collapsed", "buffet", "unit", DRAW, "rows in turn, unknown number"),
     ("lg-uncollapsed-finite", "uncollapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, simpler"),

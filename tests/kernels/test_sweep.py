@@ -97,7 +97,7 @@ def test_numbers_of_features(weights, features):
 def test_no_features_and_no_rows(weights):
     z, _, sums = run(tables(1, 0, [0, 5], weights, "mean", 1), weights, "mean", [0, 5], 1)
     assert z.shape == (0, 5)
-    assert sums.shape == (4, 1, 0)
+    assert sums.shape == (5, 1, 0)
     z, _, sums = run(tables(1, 2, [0, 0], weights, "mean", 1), weights, "mean", [0, 0], 1)
     assert z.shape == (2, 0)
     assert (sums == 0).all()
