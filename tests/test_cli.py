@@ -406,6 +406,7 @@ def test_a_finished_run_is_left_alone(made: Path) -> None:
     assert (made / "run/result.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_fit_that_meets_the_default_limit_is_code_7(made: Path, tmp_path: Path) -> None:
     options = ["--system", "lg-vi-finite", "-K", 6, "--serial", "-q", "--rtol", 0]
     given = invoke("fit", made / "images.zarr", tmp_path / "given", *options, "--steps", 2)

@@ -181,7 +181,9 @@ def starts() -> dict[str, Any]:
     """How a fit of all rows at once can begin."""
     from ibpdist.inference.starts.begin import Random, Rows, TruncatedSVD
     from ibpdist.inference.starts.best import Best
+    from ibpdist.inference.starts.independent_start import Independent
     from ibpdist.inference.starts.principal import Principal
     from ibpdist.inference.starts.spectral import Spectral
 
-    return {begin.name: begin for begin in (Random, Rows, TruncatedSVD, Spectral, Principal, Best)}
+    begins = (Random, Rows, TruncatedSVD, Spectral, Principal, Independent, Best)
+    return {begin.name: begin for begin in begins}

@@ -69,7 +69,7 @@ class System:
         return {name: value for part in parts for name, value in part.fit_settings.items()}
 
 
-STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "best", "fit", "empty")
+STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "independent", "best", "fit", "empty")
 """How a fit may begin."""
 
 
@@ -82,7 +82,9 @@ SYSTEMS: Mapping[str, System] = _table(
     ("lg-vi-finite", "ascent", "beta_bernoulli", "unit", MEAN, "K features, present or absent"),
     ("lg-vi-infinite", "ascent", "stick_breaking", "unit", MEAN, "unknown number, present or absent"),
     ("fa-vi-finite", "ascent", "beta_bernoulli", "normal", MEAN, "K factors, sparse in the rows"),
+    ("lg-vi-beta-process", "ascent", "beta_process", "unit", MEAN, "beta process, present or absent"),
     ("fa-vi-infinite", "ascent", "stick_breaking", "normal", MEAN, "unknown number of sparse factors"),
+    ("fa-vi-beta-process", "ascent", "beta_process", "normal", MEAN, "beta process of sparse factors"),
     (
         "fa-vi-dense",
         "ascent",
@@ -107,12 +109,15 @@ SYSTEMS: Mapping[str, System] = _table(
     ),
     ("ica-vi-finite", "ascent", "beta_bernoulli", "laplace", MEAN, "K independent components"),
     ("ica-vi-infinite", "ascent", "stick_breaking", "laplace", MEAN, "unknown number of components"),
+    ("ica-vi-beta-process", "ascent", "beta_process", "laplace", MEAN, "beta process of components"),
     ("ica-vi-finite-hard", "ascent", "beta_bernoulli", "laplace", HARD, "hard assignment, K components"),
     ("ica-vi-infinite-hard", "ascent", "stick_breaking", "laplace", HARD, "hard assignment of components"),
     ("lg-gibbs-finite", "gibbs", "beta_bernoulli", "unit", DRAW, "exact sampler, K features"),
     ("lg-gibbs-infinite", "anchored", "buffet", "unit", DRAW, "exact sampler, unknown number"),
     ("fa-gibbs-finite", "gibbs", "beta_bernoulli", "normal", DRAW, "exact sampler, K factors"),
     ("fa-gibbs-infinite", "anchored", "buffet", "normal", DRAW, "exact sampler, unknown number of factors"),
+    ("ica-gibbs-finite", "gibbs", "beta_bernoulli", "laplace", DRAW, "exact sampler, K components"),
+    ("ica-gibbs-infinite", "anchored", "buffet", "laplace", DRAW, "exact sampler, unknown number"),
     ("lg-collapsed-finite", "collapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, K features"),
     ("lg-collapsed-infinite", "collapsed", "buffet", "unit", DRAW, "rows in turn, unknown number"),
     ("lg-uncollapsed-finite", "uncollapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, simpler"),
@@ -186,6 +191,11 @@ def most_features(system: str, settings: Mapping[str, object]) -> int:
     number = row.prior_type.number
     if number is Number.UNLIMITED:
         raise UsageError(f"K = auto: {system} has no limit and K is where it begins; use a number")
+    if number is Number.CAPACITY:
+        raise UsageError(
+            f"K = auto: objectives of {system} at different K do not compare; give a number, or compare "
+            f"several with ibpdist choose --system {system} -K 10,20,40"
+        )
     if number is Number.GIVEN:
         raise UsageError(f"K = auto: {system} has a given number of features; use {_infinite(row)}")
     if settings.get("start", "auto") == "random":
@@ -253,10 +263,11 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 def _priors() -> dict[str, Any]:
     from ibpdist.model.priors.always import Always
     from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+    from ibpdist.model.priors.beta_process import BetaProcess
     from ibpdist.model.priors.buffet import Buffet
     from ibpdist.model.priors.stick_breaking import StickBreaking
 
-    return {axis.name: axis for axis in (BetaBernoulli, StickBreaking, Always, Buffet)}
+    return {axis.name: axis for axis in (BetaBernoulli, StickBreaking, BetaProcess, Always, Buffet)}
 
 
 @cache

@@ -3,13 +3,13 @@
     cells:share=0.333,seed=7        in the last half of the rows one set of columns is hidden (scores.md 1)
     cells:share=0.333,fresh=true    the same with a set of its own for each row
     rows:share=0.1,seed=7           each row is held out with this probability
+    tokens:share=0.5,rows=0.25      half of the tokens of a quarter of the rows (held_tokens.py)
 
-`held` gives what a fit may see; `HeldCells.mask` and `HeldRows.test` give the rest.
+`held` gives what a fit may see; `HeldCells.mask`, `HeldRows.test` and `HeldTokens.hidden` give the rest.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk, Labels, Source
+from ibpdist.data._split import fingerprint, recipe, refuse_share
+from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.data.wrapped import Wrapped
 
 Mask = NDArray[np.bool_]
@@ -35,7 +37,7 @@ class HeldCells:
     fresh: bool = False
 
     def __post_init__(self) -> None:
-        _refuse_share("share", self.share)
+        refuse_share("share", self.share)
         if not 0 < self.rows <= 1:
             raise UsageError(f"cells: rows is {self.rows}: expected more than 0 and at most 1")
 
@@ -91,7 +93,7 @@ class HeldRows:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _refuse_share("share", self.share)
+        refuse_share("share", self.share)
 
     def train(self, source: Source) -> Source:
         """The other rows, numbered without gaps."""
@@ -111,8 +113,8 @@ class HeldRows:
         return mask
 
 
-Split = HeldCells | HeldRows
-_KINDS: dict[str, type[HeldCells] | type[HeldRows]] = {"cells": HeldCells, "rows": HeldRows}
+Split = HeldCells | HeldRows | HeldTokens
+_KINDS: dict[str, type[Split]] = {"cells": HeldCells, "rows": HeldRows, "tokens": HeldTokens}
 
 
 def held(source: Source, split: Split | str | float) -> Source:
@@ -131,7 +133,7 @@ def parse_split(text: str) -> Split:
     """The recipe in a text like `cells:share=0.2,seed=7`."""
     kind, _, rest = text.strip().partition(":")
     if kind not in _KINDS:
-        raise UsageError(f"held-out {text!r}: starts with {kind!r}, expected cells or rows")
+        raise UsageError(f"held-out {text!r}: starts with {kind!r}, expected {', '.join(_KINDS)}")
     known = {field.name: field.type for field in fields(_KINDS[kind])}
     values: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in rest.split(","))):
@@ -145,8 +147,7 @@ def parse_split(text: str) -> Split:
 def describe(split: Split) -> str:
     """The text that `parse_split` reads."""
     kind = next(name for name, known in _KINDS.items() if isinstance(split, known))
-    values = [f"{field.name}={getattr(split, field.name)!r}" for field in fields(split)]
-    return f"{kind}:{','.join(values)}"
+    return recipe(kind, split)
 
 
 class HiddenCells(Wrapped):
@@ -158,7 +159,7 @@ class HiddenCells(Wrapped):
 
     @property
     def fingerprint(self) -> str:
-        return _fingerprint(self.source, self.split, "train")
+        return fingerprint(self.source, self.split.text, "train")
 
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)
@@ -208,7 +209,7 @@ class SomeRows(Wrapped):
 
     @property
     def fingerprint(self) -> str:
-        return _fingerprint(self.source, self.split, "test" if self._test else "train")
+        return fingerprint(self.source, self.split.text, "test" if self._test else "train")
 
     def origin(self, index: int) -> NDArray[np.intp]:
         """Numbers in the whole source of the rows of a chunk."""
@@ -255,11 +256,6 @@ def _smallest(uniforms: NDArray[np.float64], count: int) -> Mask:
     return out
 
 
-def _refuse_share(name: str, share: float) -> None:
-    if not 0 < share < 1:
-        raise UsageError(f"held-out {name} is {share}: expected more than 0 and less than 1")
-
-
 def _value(text: str, name: str, value: str, kind: str) -> Any:
     try:
         if kind == "bool":
@@ -267,7 +263,3 @@ def _value(text: str, name: str, value: str, kind: str) -> Any:
         return int(value) if kind == "int" else float(value)
     except (ValueError, KeyError):
         raise UsageError(f"held-out {text!r}: {name} is {value!r}, which is not a {kind}") from None
-
-
-def _fingerprint(source: Source, split: HeldCells | RowSplit, role: str) -> str:
-    return hashlib.sha256(f"{source.fingerprint} {split.text} {role}".encode()).hexdigest()

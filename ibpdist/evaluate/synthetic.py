@@ -49,7 +49,7 @@ SHAPES = {
 }
 """The planted features of `images`."""
 
-PRIORS = ("stick_breaking", "beta_bernoulli")
+PRIORS = ("stick_breaking", "beta_bernoulli", "beta_process")
 
 _BLOCK_ROWS, _BLOCK_CELLS = 1024, 1 << 20
 
@@ -306,11 +306,12 @@ def _block(made: Recipe, planted: Planted, block: int) -> Drawn:
 
 def _prevalence(made: Recipe, rng: np.random.Generator) -> Vector:
     from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+    from ibpdist.model.priors.beta_process import BetaProcess
     from ibpdist.model.priors.stick_breaking import StickBreaking
 
     if not made.features:
         return np.empty(0)
-    prior = {p.name: p for p in (StickBreaking, BetaBernoulli)}[made.prior]
+    prior = {p.name: p for p in (StickBreaking, BetaBernoulli, BetaProcess)}[made.prior]
     return prior(mass=made.mass).sample(made.features, rng)
 
 

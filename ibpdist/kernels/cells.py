@@ -22,6 +22,7 @@ from ibpdist.kernels.respond import (
     normal_at,
     odds_at,
     precision_at,
+    size_of,
     varies,
     weigh,
     weight_at,
@@ -118,7 +119,8 @@ def _total(lanes, at):
 
 @njit(cache=True, **OPTIONS)
 def sweep_cells(left, seen, own, a, prior, tilt, state, weights, rule, noise, inner, fresh):
-    """`inner` sweeps over the rows of a tile; returns sums (4, feature): on, entropy, cost, E y^2.
+    """`inner` sweeps over the rows of a tile; returns sums (5, feature): on, entropy, cost, E y^2,
+    and E |y|, or E y of weights with one side.
 
     left, seen (row, column): r, kept up to date, and v; rows come in pairs, so there is one more where their
     number is odd. own (row, feature): the diagonal of Gamma.
@@ -134,7 +136,7 @@ def sweep_cells(left, seen, own, a, prior, tilt, state, weights, rule, noise, in
     lanes, y = np.zeros(PAIR * LANES, a.dtype), np.empty((PAIR, features), a.dtype)
     changes, linear = np.zeros(PAIR, a.dtype), np.zeros(PAIR, a.dtype)
     pair = np.empty((a.shape[1] // BLOCK, 4 * BLOCK), a.dtype)
-    sums = np.zeros((4, features))
+    sums = np.zeros((5, features))
     for first in range(0, rows, PAIR):
         size = min(PAIR, rows - first)
         for i in range(size):
@@ -151,9 +153,8 @@ def sweep_cells(left, seen, own, a, prior, tilt, state, weights, rule, noise, in
                 for i in range(size):
                     n, quad = first + i, own[first + i, k]
                     normal = normal_at(weights, rule, g, row, n)
-                    evidence, mean, square, price = weigh(
-                        weights, rule, linear[i] + quad * y[i, k] + tilt[k], quad, normal
-                    )
+                    along = linear[i] + quad * y[i, k] + tilt[k]
+                    evidence, mean, square, price = weigh(weights, rule, along, quad, normal)
                     z, entropy = decide(rule, odds_at(prior[k], n) + evidence, noise_at(rule, u, row, n))
                     changes[i] = z * mean - y[i, k]
                     y[i, k] = z * mean
@@ -165,6 +166,7 @@ def sweep_cells(left, seen, own, a, prior, tilt, state, weights, rule, noise, in
                         sums[1, k] += entropy
                         sums[2, k] += z * price
                         sums[3, k] += z * square
+                        sums[4, k] += z * size_of(weights, rule, along, quad, mean)
         if features:
             _next(pair, changes, a, last, last, lanes)
             _put(pair, left, first)

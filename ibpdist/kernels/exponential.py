@@ -21,7 +21,7 @@ from numba.extending import overload
 
 from ibpdist.kernels.cut import LEAST, cut_normal, quantile
 from ibpdist.kernels.options import INLINED
-from ibpdist.kernels.respond import Draw, weigh
+from ibpdist.kernels.respond import Draw, size_of, two_sided, weigh
 from ibpdist.kernels.scalars import log_positive
 
 
@@ -48,6 +48,16 @@ def _weigh_exponential(weights, rule, linear, quad, normal):
         return exponent + log_mass + log_rate, w, w * w + variance * unit * unit, max(cost, zero)
 
     return impl
+
+
+@overload(two_sided, jit_options=INLINED)
+def _exponential_two_sided(weights):
+    return (lambda weights: False) if weights.instance_class is Exponential else None
+
+
+@overload(size_of, jit_options=INLINED)
+def _size_exponential(weights, rule, linear, quad, mean):
+    return (lambda weights, rule, linear, quad, mean: mean) if weights.instance_class is Exponential else None
 
 
 @overload(weigh, jit_options=INLINED)

@@ -21,7 +21,7 @@ from numba.extending import overload
 
 from ibpdist.kernels.cut import LEAST, cut_normal, cut_ratio, quantile
 from ibpdist.kernels.options import INLINED
-from ibpdist.kernels.respond import Draw, weigh
+from ibpdist.kernels.respond import Draw, size_of, two_sided, weigh
 from ibpdist.kernels.scalars import log_positive
 
 
@@ -90,6 +90,27 @@ def _weigh_laplace(weights, rule, linear, quad, normal):
         paid = other * (rate * major - spare[0]) + share * (rate * minor - spare[1])
         cost = paid - log_half - log_total - share * min(exponent, most)
         return exponent + log_total + log_half, mean, mean * mean + variance, max(cost, zero)
+
+    return impl
+
+
+@overload(two_sided, jit_options=INLINED)
+def _laplace_two_sided(weights):
+    return (lambda weights: True) if weights.instance_class is Laplace else None
+
+
+@overload(size_of, jit_options=INLINED)
+def _size_laplace(weights, rule, linear, quad, mean):
+    """|w| of a draw, else the sum of both sides, of which the mean is the difference."""
+    if weights.instance_class is not Laplace:
+        return None
+    if rule.instance_class is Draw:
+        return lambda weights, rule, linear, quad, mean: abs(mean)
+    two = (np.float32 if linear == types.float32 else np.float64)(2.0)
+
+    def impl(weights, rule, linear, quad, mean):
+        unit, _, _, _, share, means, _, _ = sides(weights.rate, abs(linear), quad)
+        return abs(mean) + two * share * means[1] * unit
 
     return impl
 

@@ -66,6 +66,17 @@ def varies(weights):
     raise NotImplementedError("compiled only")
 
 
+def two_sided(weights):
+    """Whether rows add up E |y| too: weights have both signs, and their prior needs it. Known when the loop
+    is compiled."""
+    raise NotImplementedError("compiled only")
+
+
+def size_of(weights, rule, linear, quad, mean):
+    """E |w| given z=1, where E w is `mean`."""
+    raise NotImplementedError("compiled only")
+
+
 def noise_at(rule, table, k, i):
     """Entry of a table of uniforms; zero for rules that use none."""
     raise NotImplementedError("compiled only")
@@ -196,6 +207,18 @@ def _decide_draw(rule, log_odds, uniform):
 def _varies(weights):
     found = weights.instance_class is not Unit
     return lambda weights: found
+
+
+@overload(two_sided, jit_options=INLINED)
+def _two_sided(weights):
+    return (lambda weights: False) if weights.instance_class in (Unit, Normal) else None
+
+
+@overload(size_of, jit_options=INLINED)
+def _size_of(weights, rule, linear, quad, mean):
+    """Not needed of these weights."""
+    plain = weights.instance_class in (Unit, Normal)
+    return (lambda weights, rule, linear, quad, mean: mean) if plain else None
 
 
 @overload(noise_at, jit_options=INLINED)

@@ -24,6 +24,8 @@ from ibpdist.kernels.respond import (
     normal_at,
     odds_at,
     precision_at,
+    size_of,
+    two_sided,
     uneven,
     varies,
     weigh,
@@ -33,7 +35,7 @@ from ibpdist.kernels.respond import (
 STRIP = 64
 LINE = 64
 """Bytes of a cache line."""
-Z, W, ENTROPY, COST, SECOND = np.arange(1, 6) * STRIP
+Z, W, ENTROPY, COST, SECOND, SIZE = np.arange(1, 7) * STRIP
 """Where the parts of `work` begin: integers of numpy, since numba compiles anew for each int of Python."""
 index = np.uint64
 
@@ -105,7 +107,8 @@ def _respond(weights, rule, quad, prior, tilt, times_of, u, g, row, at, size, wo
     for r in range(64):
         i = min(at + r, at + size - 1)
         normal, times = normal_at(weights, rule, g, row, i), precision_at(times_of, quad, r)
-        evidence, mean, square, price = weigh(weights, rule, times * work[r] + tilt, times * quad, normal)
+        linear, own = times * work[r] + tilt, times * quad
+        evidence, mean, square, price = weigh(weights, rule, linear, own, normal)
         z, work[ENTROPY + r] = decide(rule, odds_at(prior, i) + evidence, noise_at(rule, u, row, i))
         work[Z + r] = z
         y[k, r] = z * mean
@@ -113,6 +116,8 @@ def _respond(weights, rule, quad, prior, tilt, times_of, u, g, row, at, size, wo
             work[W + r] = mean
             work[COST + r] = z * price
             work[SECOND + r] = z * square
+        if two_sided(weights):
+            work[SIZE + r] = z * size_of(weights, rule, linear, own, mean)
 
 
 @njit(**OPTIONS)
@@ -151,7 +156,8 @@ def _total(lanes, k):
 
 @njit(cache=True, **OPTIONS)
 def sweep(f, gamma, runs, prior, tilt, precision, state, weights, rule, noise, inner, fresh):
-    """`inner` sweeps over a tile; returns sums (4, run, feature): on, entropy, cost, E y^2.
+    """`inner` sweeps over a tile; returns sums (5, run, feature): on, entropy, cost, E y^2,
+    and E |y| where weights have two sides, else zero.
 
     f (feature, row): dictionary times rows, over noise. gamma (run, feature, feature):
     sum_d E[A_d' A_d] / noise_d over the columns that the rows runs[i] .. runs[i+1] observe.
@@ -160,14 +166,14 @@ def sweep(f, gamma, runs, prior, tilt, precision, state, weights, rule, noise, i
     E y^2), written, the last only where rows have precisions.
     noise: (u, g), tables (inner * feature, row) of uniforms and normals for the draw rule, else empty.
     """
-    features, kinds = f.shape[0], 4 if varies(weights) else 2
+    features, kinds = f.shape[0], 5 if two_sided(weights) else 4 if varies(weights) else 2
     z0, w0 = state
     z1, w1, square1 = fresh
     u, g = noise
     y = _aligned(features * STRIP, f).reshape(features, STRIP)
     lanes = _aligned(kinds * features * STRIP, f).reshape(kinds * features, STRIP)
-    work, times = _aligned(6 * STRIP, f), if_uneven(precision, _aligned(STRIP, f))
-    sums = np.empty((4, runs.size - 1, features))
+    work, times = _aligned(7 * STRIP, f), if_uneven(precision, _aligned(STRIP, f))
+    sums = np.empty((5, runs.size - 1, features))
     for p in range(runs.size - 1):
         lanes[:] = 0
         for at in range(runs[p], runs[p + 1], STRIP):
@@ -188,6 +194,8 @@ def sweep(f, gamma, runs, prior, tilt, precision, state, weights, rule, noise, i
                             _tally(work, COST, size, lanes, 2 * features + k)
                             _tally(work, SECOND, size, lanes, 3 * features + k)
                             _keep(work, W, at, size, w1, k)
+                        if two_sided(weights):
+                            _tally(work, SIZE, size, lanes, 4 * features + k)
                         if uneven(precision):
                             _keep(work, SECOND, at, size, square1, k)
         for k in range(features):
@@ -195,4 +203,5 @@ def sweep(f, gamma, runs, prior, tilt, precision, state, weights, rule, noise, i
             sums[1, p, k] = _total(lanes, features + k)
             sums[2, p, k] = _total(lanes, 2 * features + k) if varies(weights) else 0.0
             sums[3, p, k] = _total(lanes, 3 * features + k) if varies(weights) else sums[0, p, k]
+            sums[4, p, k] = _total(lanes, 4 * features + k) if two_sided(weights) else 0.0
     return sums

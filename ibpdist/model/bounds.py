@@ -163,10 +163,15 @@ def _last_stick(mass: float, truncation: int) -> tuple[Vector, Vector]:
     return -t / mass, weight / weight.sum()
 
 
-def _check(rows: float, mass: float, bound: Bound) -> None:
+def check_levels(rows: float, mass: float) -> None:
+    """Refuse what is not a number of rows, or not a mass."""
     if isinstance(rows, bool) or not 1 <= rows <= 1e12 or rows != int(rows):
         raise UsageError(f"rows is {rows!r}; expected a whole number from 1 to 1e12")
     if isinstance(mass, bool) or not 0 < mass < math.inf:
         raise UsageError(f"mass is {mass!r}; expected a positive number, the features expected in a row")
+
+
+def _check(rows: float, mass: float, bound: Bound) -> None:
+    check_levels(rows, mass)
     if bound not in _BOUNDS:
         raise UsageError(f"bound is {bound!r}; expected one of {', '.join(get_args(Bound))}")

@@ -131,7 +131,14 @@ def _facts(result: Any) -> Iterator[tuple[str, str]]:
 def _values(result: Any) -> Iterator[tuple[str, str]]:
     """Variances, mass, the objective, and what moves gained."""
     params, facts = result["params"], result.attrs
-    for name, words in (("noise", "variance"), ("scale", "variance of the dictionary"), ("mass", "")):
+    of_mass = "expected atoms of a round" if "round_chance" in params else ""
+    known = {
+        "noise": "variance",
+        "scale": "variance of the dictionary",
+        "mass": of_mass,
+        "concentration": "",
+    }
+    for name, words in known.items():
         if name in params:
             what = "columns" if "column" in params[name].dims else "features"
             text = _spread(np.asarray(params[name].values), what)

@@ -120,6 +120,7 @@ def test_squares_are_pictures(columns, length):
     assert side(np.zeros((3, columns))) == length
 
 
+@pytest.mark.slow
 def test_factors_are_drawn(tmp_path):
     """One picture for each set of square pictures, in a folder that is made."""
     from matplotlib.image import imread

@@ -19,6 +19,7 @@ def test_halves_come_in_pairs_and_are_fresh():
     assert not np.array_equal(first[:, 0], halves(x, FRESH, 1)[0][:, 0])
 
 
+@pytest.mark.slow
 def test_clear_features_are_flagged_and_come_back():
     made = checked(Variant(), draw(CLEAR).x, 6, 0, 2)
     assert made.flagged.tolist() == [True] * 3

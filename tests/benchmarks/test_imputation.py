@@ -161,6 +161,7 @@ def test_a_column_that_is_constant_where_it_is_visible_is_left_out():
     assert holes(x, 0.5, 6, seed=0).x.shape[1] < 6
 
 
+@pytest.mark.slow
 def test_a_fit_sees_what_rivals_see():
     of = holes(low_rank(80, 10), 0.3, 10, seed=1)
     variant = Variant(settings=(("steps", 15),))

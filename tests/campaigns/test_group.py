@@ -144,6 +144,7 @@ def test_only_the_log_of_a_group_is_kept(store, tmp_path):
     assert kinds[-1] == "finished"
 
 
+@pytest.mark.slow
 def test_the_seconds_of_a_step_are_shared_by_those_who_made_it(store, tmp_path):
     run = tmp_path / "run"
     found = ibp.sweep(grid(store, steps=[3, 9]), run)

@@ -6,7 +6,7 @@ import pytest
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.rules import DRAW, HARD, MEAN
-from ibpdist.catalog.systems import SYSTEMS, build, entries, find, rows_held, settings_of
+from ibpdist.catalog.systems import SYSTEMS, build, entries, find, most_features, rows_held, settings_of
 from tests.support.model_cases import ASCENT, AT_ONCE, chunked, fit, plain, problem
 
 NAMES = [
@@ -38,7 +38,7 @@ def test_every_system_runs(name, missing):
     assert all(np.isfinite(list(trace.values())).all() for trace in traces)
     assert {"objective", "bound", "active"} <= traces[-1].keys()
     for described, wide in ((alg.describe(params), 4), (alg.describe_rows(states[0], params), 5)):
-        sizes = {"feature": 3, "column": 4, "row": 5, "group": None, "component": 3}
+        sizes = {"feature": 3, "column": 4, "row": 5, "group": None, "component": 3, "round": None}
         for dims, values in described.values():
             assert len(dims) == values.ndim
             assert all(sizes[d] in (None, n) for d, n in zip(dims, values.shape, strict=True)), (dims, wide)
@@ -68,6 +68,14 @@ def test_entries_are_what_rows_keep(name, moves):
     assert tries == moves
     assert entries(name, {"moves": moves}) == numbers * (2 if tries else 1)
     assert entries(name, {}) == entries(name, {"moves": True})
+
+
+def test_objectives_of_atoms_do_not_choose_a_number_of_features():
+    for system in ("lg-vi-beta-process", "ica-vi-beta-process"):
+        with pytest.raises(
+            UsageError, match=f"objectives of {system} at different K do not compare.* choose"
+        ):
+            most_features(system, {})
 
 
 def test_rows_that_starts_hold():

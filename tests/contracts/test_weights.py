@@ -69,7 +69,7 @@ def test_y_is_linear_in_z_and_zero_where_off(name):
     everyday((*one, dtype) for one in EVERY_RULE for dtype in (np.float64, np.float32)),
 )
 def test_every_rule_is_compiled(name, rule, dtype):
-    z, w, (on, entropy, cost, second) = swept(WEIGHTS[name], rule, dtype=dtype)
+    z, w, (on, entropy, cost, second, _) = swept(WEIGHTS[name], rule, dtype=dtype)
     assert z.dtype == w.dtype == dtype
     assert ((z >= 0) & (z <= 1)).all()
     np.testing.assert_allclose(on, z.sum(axis=1, dtype=float), rtol=1e-6)
@@ -84,7 +84,7 @@ def test_every_rule_is_compiled(name, rule, dtype):
 def test_certain_entries(name, rule):
     """Overwhelming evidence: z is one or zero under every rule, and costs no entropy. The evidence against
     positive weights grows with the log of its strength alone."""
-    z, _, (_, entropy, _, _) = swept(WEIGHTS[name], rule, strength=1e16)
+    z, _, (_, entropy, *_) = swept(WEIGHTS[name], rule, strength=1e16)
     assert (np.minimum(z, 1 - z) < 1e-12).mean() > 0.99
     assert entropy.max() < 1e-6 * ROWS
 

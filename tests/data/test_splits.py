@@ -146,7 +146,7 @@ def test_a_number_is_a_share_of_columns():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("columns:share=0.1", "starts with 'columns', expected cells or rows"),
+        ("columns:share=0.1", "starts with 'columns', expected cells, rows, tokens"),
         ("rows:fresh=true", "unknown key 'fresh', expected one of share, seed"),
         ("cells:share=many", "share is 'many', which is not a float"),
         ("cells:seed=1.5", "seed is '1.5', which is not a int"),

@@ -97,7 +97,9 @@ def test_what_was_there_is_not_overwritten(store, tmp_path):
 
 @pytest.mark.parametrize("setting", [PATIENT, WITHOUT_PROBE], ids=["probe", "client"])
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+    ("number", "code"),
+    [pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow), (signal.SIGTERM, 143)],
+    ids=["INT", "TERM"],
 )
 def test_a_signal_ends_the_wait(store, tmp_path, silent, setting, number, code):
     """Also the wait of Dask's client, which in its finaliser would wait for 240 s."""

@@ -78,7 +78,9 @@ def test_new_rows_are_reconstructed_too(case):
     np.testing.assert_array_equal(whole.x, x[:60])
 
 
-@pytest.mark.parametrize("system", ["lg-gibbs-finite", "fa-gibbs-finite"])
+@pytest.mark.parametrize(
+    "system", ["lg-gibbs-finite", pytest.param("fa-gibbs-finite", marks=pytest.mark.slow)]
+)
 def test_a_sampler_averages_over_its_draws(system):
     x = planted("factor-analysis" if system.startswith("fa") else "linear-gaussian", 120)
     given = torn(x, 0.2)

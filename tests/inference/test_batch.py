@@ -112,7 +112,7 @@ def of_rows(width):
     return source, cases[::2] + cases[1::2]
 
 
-@pytest.mark.parametrize("width", [40, 120])
+@pytest.mark.parametrize("width", [40, pytest.param(120, marks=pytest.mark.slow)])
 def test_members_of_some_rows_have_the_bits_of_fits_of_these_rows(width):
     """Members of the same rows do not stand side by side, and end at different steps."""
     source, cases = of_rows(width)

@@ -10,7 +10,7 @@ from tests.support.logs import objectives
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600), pytest.mark.usefixtures("two_blas_threads")]
 SYSTEMS = {
-    "lg-vi-infinite": {"set": {}},
+    "ica-vi-beta-process": {"set": {}},
     "fa-vi-finite": {"missing": 0.02, "set": {"missing": "rows", "noise": "column"}},
     "lg-gibbs-infinite": {"missing": 0.01, "set": {"chains": 2, "thin": 3, "births": 200}},
     "lg-gibbs-finite": {"missing": 0.05, "set": {"missing": "rows", "thin": 3}},
@@ -39,7 +39,7 @@ def assert_same(run, serial):
     assert verify(run) == []
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [1, 4])
 def test_any_number_of_workers(case, tmp_path, count):
     """Two have the same bits even where they are killed: below."""
     store, options, serial = case

@@ -106,6 +106,7 @@ def test_a_fit_that_is_damaged_is_shown(store, tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_killed_while_results_are_written_it_makes_no_step_again(tmp_path):
     store = small_store(tmp_path, rows=600, columns=18, chunk_rows=60)
     file, run = tmp_path / "campaign.yaml", tmp_path / "run"
@@ -206,6 +207,7 @@ def test_the_limit_that_nobody_chose_is_7(file, tmp_path, monkeypatch):
     assert invoke("sweep", file, tmp_path / "run", "-q").exit_code == 7
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_computes_no_committed_fit_again(store, tmp_path):
     keys = grid(store, holdout=[0.25, 0.3], steps=60, checkpoint=5)
     file, run = tmp_path / "campaign.yaml", tmp_path / "run"

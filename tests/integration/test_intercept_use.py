@@ -1,5 +1,7 @@
 """Fits with an intercept in use: what a constant added to a column changes, scores, new rows, warm starts."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
@@ -9,6 +11,7 @@ import ibpdist as ibp
 from ibpdist.base.errors import UsageError
 from ibpdist.evaluate.fitted import predictor_of
 from ibpdist.predict.exact import patterns
+from tests.support.covering import everyday
 
 SYSTEMS = ("lg-vi-infinite", "lg-vi-finite-hard", "fa-vi-finite", "fa-vi-dense", "ica-vi-infinite")
 ADDED = np.array([0.0, 5.0, -3.0, 40.0, 1.0, 0.5])
@@ -87,8 +90,9 @@ def test_a_fit_begins_where_another_has_ended(system):
     assert np.isfinite(later["params"]["intercept"]).all()
 
 
-@pytest.mark.parametrize("missing", ["groups", "rows"])
-@pytest.mark.parametrize("system", ["lg-vi-infinite", "fa-vi-infinite"])
+@pytest.mark.parametrize(
+    ("system", "missing"), everyday(product(["lg-vi-infinite", "fa-vi-infinite"], ["groups", "rows"]), 1)
+)
 def test_moves_and_starts_of_their_own(system, missing):
     """As users fit: the start and the moves of the system; blocks of cells missing together, or scattered."""
     x = data(200)
@@ -125,6 +129,7 @@ def test_a_run_on_disk(tmp_path):
     assert ibp.verify(run) == []
 
 
+@pytest.mark.slow
 def test_chunks_and_workers_do_not_matter(tmp_path):
     x = data(300).astype(np.float32)
     options = {"system": "fa-vi-finite", "K": 3, "seed": 3, "steps": 12, "intercept": True}

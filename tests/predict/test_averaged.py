@@ -32,7 +32,7 @@ def drawn(memory=0.0, draws=DRAWS, rows=ROWS):
 # --- the error ---
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.5])
+@pytest.mark.parametrize("memory", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_the_error_is_how_much_the_score_varies_with_the_draws(memory):
     """Over many sets of draws; a batch is longer than what draws remember."""
     made = [averaged(parts(drawn(memory))) for _ in range(300)]

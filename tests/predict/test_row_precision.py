@@ -74,7 +74,7 @@ def test_dense_rows_have_the_density_of_numeric_integration(freedom):
     assert (found.error == 0).all()
 
 
-@pytest.mark.parametrize("freedom", [1.0, 30.0])
+@pytest.mark.parametrize("freedom", [pytest.param(1.0, marks=pytest.mark.slow), 30.0])
 def test_a_thousand_visible_cells_leave_a_narrow_posterior(freedom):
     of, x, tau = dense(1100, freedom)
     visible = np.broadcast_to(np.arange(1100) < 1000, x.shape)

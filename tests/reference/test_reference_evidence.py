@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import beta, multivariate_normal, norm
 
+from tests.support.covering import everyday
 from tests.support.reference import (
     bound,
     fill,
@@ -123,7 +124,7 @@ def buffet(rows, mass, rng):
     return np.array(columns).T.reshape(rows, len(columns))
 
 
-@pytest.mark.parametrize("rows", [2, 3])
+@pytest.mark.parametrize("rows", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_evidence_of_the_buffet_equals_sampling(rows):
     rng = np.random.default_rng(5)
     x, mask = problem(rows, 6, missing=True)
@@ -188,7 +189,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("prior", "weights", "missing", "shape"), CASES)
+@pytest.mark.parametrize(("prior", "weights", "missing", "shape"), everyday(CASES, 1))
 def test_bound_is_below_the_evidence(prior, weights, missing, shape):
     first = at_problem(0, prior, weights, missing, *shape)
     exact = log_evidence(

@@ -28,6 +28,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "labelled": report_fits.labelled(folder / "labelled <b>&"),
         "short": report_fits.labelled(folder / "short", system="lg-vi-finite", K=2, steps=3, restarts=1),
         "subsampled": report_fits.labelled(folder / "subsampled", restarts=1, stability=2, steps=30),
+        "rounds": report_fits.rounds(folder / "rounds"),
         "sampled": report_fits.labelled(
             folder / "sampled", system="fa-gibbs-finite", K=3, steps=6, restarts=1
         ),
@@ -58,7 +59,7 @@ def truths(runs: dict[str, Path]) -> dict[str, Truth]:
     return made | {"campaign": Truth(best, held.summary, held.stability())}
 
 
-KINDS = ("images", "labelled", "short", "subsampled", "sampled", "drawn", "campaign")
+KINDS = ("images", "labelled", "short", "subsampled", "rounds", "sampled", "drawn", "campaign")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,6 +87,21 @@ def test_what_comes_back_in_subsamples_has_a_section(runs: dict[str, Path], page
     stable, features = int(stability.stable.sum()), stability.sizes["feature"]
     assert f"{stable} of {features} features come back in at least 2 of 2 subsamples" in sure.text
     assert "subsamples" not in [one.attributes.get("id") for one in pages["labelled"].all("section")]
+
+
+def test_rounds_and_groups_have_sections(runs: dict[str, Path], pages: Any) -> None:
+    result, found = ibp.open_result(runs["rounds"]), pages["rounds"]
+    sections = {one.attributes["id"]: one for one in found.all("section")}
+    chances = [one for one in found.numbers if one.attributes["data-variable"] == "params/round_chance"]
+    active = int(result["params"]["active"].sum())
+    total = sum(float(one.attributes["data-value"]) for one in chances)
+    assert total == pytest.approx(active, abs=0.005 * 9 * active)
+    assert len(chances) > active, "atoms of several rounds"
+    assert "south" in sections["groups"].text
+    shared = [one for one in found.numbers if one.attributes["data-variable"] == "groups/shared"]
+    assert len(shared) == 9
+    for kind in ("labelled", "subsampled", "sampled"):
+        assert not {"rounds", "groups"} & {one.attributes.get("id") for one in pages[kind].all("section")}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -138,9 +138,9 @@ PARTICLES = {"noise": 0.1, "scale": 1.0, "mass": 1.0}
     ("system", "options"),
     [
         ("lg-gibbs-finite", {"chains": 2}),
-        ("fa-gibbs-finite", {"chains": 2}),
+        pytest.param("fa-gibbs-finite", {"chains": 2}, marks=pytest.mark.slow),
         ("fa-gibbs-infinite", {"chains": 2}),
-        ("lg-uncollapsed-finite", {}),
+        pytest.param("lg-uncollapsed-finite", {}, marks=pytest.mark.slow),
         ("lg-particle", PARTICLES),
         ("lg-vi-finite", {}),
         ("fa-vi-infinite", {}),

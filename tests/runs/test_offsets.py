@@ -65,7 +65,7 @@ def alike(one, other, atol=1e-4):
 
 @pytest.mark.parametrize(
     ("system", "offset", "missing"),
-    everyday((system, *data) for system in VARIATIONAL for data in ((1e6, 0.0), (1e3, 0.1))),
+    everyday(((system, *data) for system in VARIATIONAL for data in ((1e6, 0.0), (1e3, 0.1))), 1),
 )
 def test_a_fit_is_that_of_the_same_stored_values_centred(system, offset, missing):
     x, _ = planted(offset, system=system, missing=missing)

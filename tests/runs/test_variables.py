@@ -18,6 +18,7 @@ OTHERS = {
     "rows of many patterns": {"system": "fa-vi-finite", "steps": 3, "missing": "rows"},
     "subsamples": {"system": "fa-vi-finite", "steps": 3, "missing": "groups", "stability": 2},
     "intercept": {"system": "fa-vi-finite", "steps": 3, "missing": "groups", "intercept": True},
+    "beta process": {"system": "fa-vi-beta-process", "steps": 3, "missing": "groups"},
     "draws of all": {"system": "fa-gibbs-finite", "steps": 4, "missing": "groups"},
     "draws of a number": {"system": "fa-gibbs-infinite", "steps": 4, "missing": "groups"},
 }

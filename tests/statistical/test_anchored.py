@@ -20,6 +20,7 @@ from ibpdist.model.model import Model
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.priors.buffet import Buffet
 from ibpdist.model.weights._base import Slab
+from ibpdist.model.weights.laplace import Laplace
 from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
 from tests.support import enumeration_infinite as exact
@@ -40,6 +41,7 @@ slow = [pytest.mark.slow, pytest.mark.timeout(1200)]
 FIXED = Infinite(noise=0.5, scale=1.5, mass=1.0)
 WEIGHTED = Infinite("normal", 0.5, 1.5, 1.0)
 SEVERAL = Infinite(noise=0.5, scale=1.5, mass=3.0)
+LAPLACE = Infinite("laplace", 0.5, 1.5, 1.0)
 SYSTEMS = {
     "lg fixed": FIXED,
     "fa fixed": WEIGHTED,
@@ -73,6 +75,9 @@ SYSTEMS = {
         mu="learn",
         row_noise="learn",
     ),
+    "ica fixed": LAPLACE,
+    "ica": Infinite("laplace"),
+    "ica masked column noise": Infinite("laplace", "column", mask=scattered_mask(5)),
     "lg rows intercept": Infinite(mask=scattered_mask(5), missing="rows", intercept=True),
 }
 
@@ -83,7 +88,7 @@ def run(joint, monkeypatch, chains=CHAINS, sweeps=SWEEPS, more=0, **settings):
     return scores(joint, moved, chains, sweeps, seed=5)
 
 
-@pytest.mark.parametrize("name", ["lg", "fa masked column noise", "lg rows", "fa all rows"])
+@pytest.mark.parametrize("name", ["lg", "fa masked column noise", "lg rows", "fa all rows", "ica"])
 def test_sampler_in_short(name, monkeypatch):
     """A hundred chains: catches gross faults every day."""
     said, size = worst(run(SYSTEMS[name], monkeypatch, 100, 2))
@@ -93,7 +98,7 @@ def test_sampler_in_short(name, monkeypatch):
 class TestAtLength:
     pytestmark = slow
 
-    @pytest.mark.parametrize("name", ["lg", "lg several", "lg masked", "fa masked column noise"])
+    @pytest.mark.parametrize("name", ["lg", "lg several", "lg masked", "fa masked column noise", "ica"])
     def test_sampler(self, name, monkeypatch):
         said, size = worst(run(SYSTEMS[name], monkeypatch))
         assert size < PASS, said
@@ -237,6 +242,12 @@ def newborn_means_of_the_other_sign(monkeypatch):
     monkeypatch.setattr(Normal, "drawn", wrong)
 
 
+def large_marks(monkeypatch):
+    """Newborns have marks that are three times as large as their law says."""
+    right = Laplace.sample
+    monkeypatch.setattr(Laplace, "sample", lambda self, *given: 3 * right(self, *given))
+
+
 def births_in_even_rows(monkeypatch):
     """Features are born as if all rows were as noisy as the typical one."""
     monkeypatch.setattr(births.BirthPrior, "of_row", lambda self, state, place: self)
@@ -255,6 +266,8 @@ WRONG = [
     (tries_before_flips, SEVERAL, HALF),
     (newborn_marks_of_mean_zero, SYSTEMS["fa fixed means"], {}),
     (newborn_means_of_the_other_sign, SYSTEMS["fa fixed means"], {}),
+    (large_marks, LAPLACE, {}),
+    (dropped_first, LAPLACE, {"turns": 1} | HALF),
     (births_in_even_rows, SYSTEMS["fa fixed uneven rows"], {}),
     (births_without_intercept, SYSTEMS["fa intercept"], HALF),
     (tries_without_intercept, SYSTEMS["lg several intercept"], HALF),

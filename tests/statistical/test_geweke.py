@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from ibpdist.kernels import respond
+from ibpdist.kernels import laplace, respond
 from ibpdist.model.observations import dictionary, drawn, imputed, noise_and_scale, row_noise, variances
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.gaussian_sums import GaussianSums
@@ -17,6 +17,7 @@ from ibpdist.model.observations.row_noise import LEAST, MOST, Posterior
 from ibpdist.model.priors import _mass, beta_bernoulli
 from ibpdist.model.weights import normal
 from ibpdist.model.weights._base import FixedWeights
+from ibpdist.model.weights.laplace import Laplace
 from ibpdist.model.weights.normal import Normal
 from tests.support.geweke import Joint, scattered_mask, scores
 from tests.support.joint_infinite import same_priors
@@ -66,6 +67,9 @@ SYSTEMS = {
         row_noise="learn",
     ),
     "fa three turns": Joint("normal", mass=2.0, floor=1.0, inner=3),
+    "ica fixed": Joint("laplace", 0.5, 1.0, 2.0),
+    "ica": Joint("laplace", floor=1.0),
+    "ica rows": Joint("laplace", mask=scattered_mask(6), floor=1.0, missing="rows"),
 }
 
 
@@ -90,6 +94,7 @@ def worst(found):
         "fa rows column noise",
         "fa level of noise",
         "fa all masked",
+        "ica",
     ],
 )
 def test_sampler_in_short(name, monkeypatch):
@@ -159,6 +164,22 @@ def shape_off(monkeypatch):
 def heavy_weights(monkeypatch):
     """z and w updated as if the weights had precision 2."""
     monkeypatch.setattr(Normal, "respond", lambda self: respond.Normal(2.0))
+
+
+def heavy_laplace_weights(monkeypatch):
+    """z and w updated as if the weights had the rate 1.5."""
+    monkeypatch.setattr(Laplace, "respond", lambda self: laplace.Laplace(1.5))
+
+
+def weights_without_a_side(monkeypatch):
+    """Weights on the side that the data do not favour are drawn on the other one."""
+    right = Gaussian.sweep
+
+    def wrong(self, chunk, params, prior, weights, rules, state, draws, inner):
+        state, entries, sums = right(self, chunk, params, prior, weights, rules, state, draws, inner)
+        return replace(state, w=np.abs(state.w)), entries, sums
+
+    monkeypatch.setattr(Gaussian, "sweep", wrong)
 
 
 def mass_off(monkeypatch):
@@ -261,6 +282,8 @@ WRONG = [
     (shape_off, "lg even variances", CHAINS // 2),
     (heavy_weights, "fa fixed", CHAINS // 2),
     (mass_off, "lg as it is", CHAINS // 2),
+    (heavy_laplace_weights, "ica fixed", CHAINS // 2),
+    (weights_without_a_side, "ica fixed", CHAINS // 2),
     (every_cell_counts, "lg masked", CHAINS // 2),
 ]
 

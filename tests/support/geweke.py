@@ -13,6 +13,7 @@ the density of log v proportional to exp(-(log v + v0 / v)): v0 / v ~ Exponentia
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from ibpdist.model.observations.row_noise import LEAST, RowNoise, RowPrecision
 from ibpdist.model.observations.row_noise import MOST as MOST_FREEDOM
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
 from ibpdist.model.weights._base import Slab
+from ibpdist.model.weights.laplace import Laplace
 from ibpdist.model.weights.normal import MOST, Normal
 from ibpdist.model.weights.unit import Unit
 
@@ -170,7 +172,7 @@ def times(draw):
 
 
 def weights_of(joint):
-    return Normal(joint.mu) if joint.weights == "normal" else Unit()
+    return {"unit": Unit, "normal": partial(Normal, joint.mu), "laplace": Laplace}[joint.weights]()
 
 
 def slab_draw(joint, features, rng):
@@ -182,8 +184,10 @@ def slab_draw(joint, features, rng):
 
 def weights_draw(joint, slab, z, rng):
     """w (feature, row) from the prior."""
-    if joint.weights != "normal":
+    if joint.weights == "unit":
         return np.zeros((0, z.shape[1]))
+    if joint.weights == "laplace":
+        return rng.laplace(size=z.shape)
     w = rng.normal(size=z.shape)
     return w if isinstance(slab, Nothing) else w + slab.mean[:, None]
 
@@ -271,9 +275,10 @@ def statistics(joint, draw):
     if isinstance(joint.scale, str):
         made["log scale"] = np.log(observed.scale[0])
         made["scale and z"] = np.log(observed.scale[0]) * z.sum()
-    if joint.weights == "normal":
+    if joint.weights != "unit":
         made["w sq"] = (z * draw.state.w**2).sum()
         made["w"] = (z[0] * draw.state.w[0]).sum()
+        made["|w|"] = (z * np.abs(draw.state.w)).sum()
     return made | of_intercept(joint, draw) | of_slab(draw, joint.mu == "learn") | of_row_noise(joint, draw)
 
 

@@ -209,8 +209,9 @@ def of_values(joint, draw):
         "data": np.log((x[joint.observed] ** 2).sum()),
         "K and misfit": len(z) * misfit,
     }
-    if joint.weights == "normal":
+    if joint.weights != "unit":
         made["w sq"] = np.log1p((z * draw.state.w**2).sum())
+        made["|w|"] = (z * np.abs(draw.state.w)).sum()
     return made
 
 

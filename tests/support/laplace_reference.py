@@ -53,6 +53,19 @@ def response(b: float, a: float, rate: float = 1.0) -> tuple[float, float, float
         return tuple(float(value) for value in (evidence, mean, square - mean * mean, cost))
 
 
+def laplace_size(b: float, a: float) -> float:
+    """E |w| under q(w | z = 1): the means of both sides, each as often as it is chosen."""
+    if a == 0:
+        assert b == 0
+        return 1.0
+    with localcontext(DIGITS):
+        root = Decimal(a).sqrt()
+        places = [(1 - sign * Decimal(b)) / root for sign in (1, -1)]
+        masses = [below(h) for h in places]
+        means = [(1 / mass - h) / root for mass, h in zip(masses, places, strict=True)]
+        return float(sum(mass * mean for mass, mean in zip(masses, means, strict=True)) / sum(masses))
+
+
 def respond_laplace(log_odds: float, b: float, a: float, rule: str = "mean") -> tuple[float, float, float]:
     """(nu, m, s2) of one entry with Laplace weights, w integrated out of z (factors.md 7)."""
     evidence, mean, variance, _ = response(b, a)

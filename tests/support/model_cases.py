@@ -24,10 +24,13 @@ from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
 from ibpdist.model.observations.noise_and_scale import shared_ratios
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli, BetaBernoulliParams
+from ibpdist.model.priors.beta_process import BetaProcess
 from ibpdist.model.priors.stick_breaking import StickBreaking, StickBreakingParams
 from tests.support import reference as ref
 
 PRIORS = {"finite": BetaBernoulli, "sticks": StickBreaking}
+"""Those that the scalar reference knows."""
+ALL_PRIORS = PRIORS | {"atoms": BetaProcess}
 WEIGHTS = systems._weights()
 RULES = {"mean": MEAN, "mode": HARD, "draw": DRAW}
 FAMILIES = ("structured", "factorised")
@@ -66,7 +69,7 @@ def algorithm(case, features=3, inner=1, **settings):
     """The parallel algorithm of a case; `settings` replace those of the observation."""
     how = {"masked": "groups", "block": "groups", "rows": "rows"}.get(case.missing, "auto")
     given = {"noise": case.noise, "scale": case.scale, "family": case.family, "missing": how} | settings
-    prior = PRIORS[case.prior](mass=case.mass)
+    prior = ALL_PRIORS[case.prior](mass=case.mass)
     weights = WEIGHTS[case.weights](**({"mu": case.mu} if case.mu else {}))
     return Coordinate(Model(prior, weights, Gaussian(**given), RULES[case.rule]), features, inner)
 

@@ -11,7 +11,7 @@ from ibpdist.model.observations.variances import TOLERANCE
 from tests.support import reference as ref
 from tests.support import scattered_reference as rows
 from tests.support.exponential_reference import exponential_cost, respond_exponential
-from tests.support.laplace_reference import laplace_cost, respond_laplace
+from tests.support.laplace_reference import laplace_cost, laplace_size, respond_laplace
 from tests.support.model_cases import convex_log_off, prior_moments
 
 PSEUDO, FLOOR, WEAK, LOWEST, RELEVANT = 2.0, 1e-3, 0.1, 1e-3, 1e-3
@@ -29,14 +29,15 @@ COST = {"laplace": laplace_cost, "exponential": exponential_cost}
 def sweep(state, log_odds, rule, inner=1):
     """`inner` Gauss-Seidel sweeps, features in the package's order."""
     nu, m, s2 = state.nu.copy(), state.m.copy(), state.s2.copy()
-    cost = np.zeros_like(nu) if state.weights in COST else None
-    state = replace(state, nu=nu, m=m, s2=s2, cost=cost)
+    cost, size = (np.zeros_like(nu), np.zeros_like(nu)) if state.weights in COST else (None, None)
+    state = replace(state, nu=nu, m=m, s2=s2, cost=cost, size=size)
     for _ in range(inner):
         for k, n in np.ndindex(nu.shape[1], nu.shape[0]):
             b, a = ref.linear(state, n, k), ref.quadratic(state, n, k)
             nu[n, k], m[n, k], s2[n, k] = RESPOND[state.weights](log_odds[k], b, a, rule)
             if cost is not None:
                 cost[n, k] = COST[state.weights](b, a)
+                size[n, k] = laplace_size(b, a) if state.weights == "laplace" else m[n, k]
     return state
 
 
@@ -47,8 +48,8 @@ def local(case, state, log_odds, inner=1):
 
 def balanced(case, state, observed):
     """Weights divided and scales multiplied by the best length of each feature."""
-    if case.scale == "feature" and case.weights == "exponential":
-        return positive_balanced(state, observed)
+    if case.scale == "feature" and case.weights in COST:
+        return size_balanced(state, observed)
     if case.scale != "feature" or case.weights != "normal":
         return state
     at, second = RELEVANT * float(observed.unit), ref.square_y(state.nu, state.m, state.s2)
@@ -60,14 +61,15 @@ def balanced(case, state, observed):
     return replace(state, m=m, s2=s2, s=s)
 
 
-def positive_balanced(state, observed):
-    """The same for weights whose cost is E w."""
+def size_balanced(state, observed):
+    """The same for weights whose cost is E |w|."""
     at, m, s2 = RELEVANT * float(observed.unit), state.m.copy(), state.s2.copy()
     s, cost = state.s.copy(), state.cost.copy()
     for k in range(len(s)):
-        on, first, pull = state.nu[:, k].sum() + PSEUDO, (state.nu[:, k] * m[:, k]).sum(), PSEUDO * at / s[k]
+        on, size, pull = state.nu[:, k].sum() + PSEUDO, state.size[:, k], PSEUDO * at / s[k]
+        first = (state.nu[:, k] * size).sum()
         length = (first + np.sqrt(first**2 + 4 * on * pull)) / (2 * on)
-        cost[:, k] += m[:, k] * (1 / length - 1) + np.log(length)
+        cost[:, k] += size * (1 / length - 1) + np.log(length)
         m[:, k], s2[:, k], s[k] = m[:, k] / length, s2[:, k] / length**2, s[k] * length**2
     return replace(state, m=m, s2=s2, s=s, cost=cost)
 

@@ -31,7 +31,7 @@ class State:
     "convex" (with `terms` exact terms), "multinomial" or "exact"; `tail` adds the features
     beyond K of the Indian buffet process. With `fill_mean` and `fill_var` (N, D) missing cells
     are latent with factors N(fill_mean, fill_var); without, they are left out. `cost` (N, K) is what
-    q(w | z = 1) costs where it is not normal.
+    q(w | z = 1) costs where it is not normal, and `size` (N, K) is E[|w| | z = 1] there.
     """
 
     x: Floats
@@ -53,6 +53,7 @@ class State:
     fill_mean: Floats | None = None
     fill_var: Floats | None = None
     cost: Floats | None = None
+    size: Floats | None = None
 
 
 def cells(state: State) -> tuple[Floats, Floats, Bools]:

@@ -54,6 +54,18 @@ def labelled(folder: Path, **options: Any) -> Path:
     return folder
 
 
+def rounds(folder: Path) -> Path:
+    """A fit of a beta process whose atoms come from several rounds, rows of three sites."""
+    data = ibp.synthetic("linear-gaussian", rows=90, columns=8, features=4, noise=0.1, seed=4)
+    frame = pd.DataFrame(data.x.values, columns=[f"gene {d}" for d in range(8)])
+    frame["site"] = [HOSTILE[3], "south", "west"] * 30
+    store = folder.with_suffix(".zarr")
+    ibp.ingest(frame, store, covariates=["site"])
+    given = {"mass": 1.0, "concentration": 2.0, "round_prior": "paper-exact", "rounds": 9}
+    ibp.fit(store, system="fa-vi-beta-process", K=5, seed=1, steps=20, run=folder, **given)
+    return folder
+
+
 def campaign(best: Any, restarts: int = 3) -> Any:
     """What `open_campaign` gives, around one result; some numbers are missing, some words hostile."""
     draw = np.random.default_rng(5)

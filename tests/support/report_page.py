@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ibpdist.evaluate import posterior
+from ibpdist.evaluate import groups, posterior
+from tests.support.groups_reference import shared_by_pairs
 
 VOID = {"br", "meta", "link", "img", "hr", "col"}
 NAMED = ("data-variable", "data-label", "data-axis", "data-remark", "data-limit")
@@ -118,6 +119,8 @@ class Truth:
         if "draws" in result.children:
             self.features, self.number = posterior.features(result), posterior.number(result).to_dataset()
             self.members = posterior.rows(result) if "z" in result["draws"] else None
+        by = None if self.rows is None or "draws" in result.children else groups.covariate(self.rows)
+        self.groups = None if by is None else shared_by_pairs(self.rows, result["params"], by)
 
     def of(self, one: Element) -> float:
         variable, of = one.attributes["data-variable"], one.attributes.get("data-of", "")
@@ -242,7 +245,7 @@ class Truth:
         return float(made[f"{name} {of}"])
 
     def _node(self, name: str) -> Any:
-        made = ("summary", "stability", "features", "number")
+        made = ("summary", "stability", "features", "number", "groups")
         return getattr(self, name) if name in made else self.result[name]
 
 

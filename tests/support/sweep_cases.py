@@ -44,12 +44,19 @@ def respond(weights, rule, odds, b, a, u, g):
     return z, w, w2, 0.0, cost
 
 
+def size(weights, rule, b, a, w):
+    """E |w| of one entry whose E w is `w`, of weights with two sides."""
+    if weights != "laplace":
+        return 0.0
+    return abs(w) if rule == "draw" else laplace_reference.laplace_size(b, a)
+
+
 def loop(f, gamma, runs, prior, tilt, precision, z, w, weights, rule, noise, inner):
-    """New z, w, E y^2 (feature, row) and sums (4, run, feature) of on, entropy, cost, E y^2."""
+    """New z, w, E y^2 (feature, row) and sums (5, run, feature) of on, entropy, cost, E y^2 and E |y|."""
     features, rows = f.shape
     precision, square = np.ones(rows) if precision is None else precision, np.zeros(f.shape)
     z, w = z.copy(), (w.copy() if weights != "unit" else np.ones_like(z))
-    sums = np.zeros((4, len(runs) - 1, features))
+    sums = np.zeros((5, len(runs) - 1, features))
     for r in range(rows):
         p = int(np.searchsorted(runs, r, side="right")) - 1
         y = z[:, r] * w[:, r]
@@ -59,12 +66,14 @@ def loop(f, gamma, runs, prior, tilt, precision, z, w, weights, rule, noise, inn
                 b = precision[r] * b + tilt[k]
                 u, g = (table[turn * features + k, r] if table.size else 0.0 for table in noise)
                 odds = prior[k] if prior.ndim == 1 else prior[k, r]
-                made = respond(weights, rule, odds, b, precision[r] * gamma[p, k, k], u, g)
+                a = precision[r] * gamma[p, k, k]
+                made = respond(weights, rule, odds, b, a, u, g)
                 z[k, r], w[k, r] = made[:2]
                 y[k] = made[0] * made[1]
                 square[k, r] = made[0] * made[2]
                 if turn == inner - 1:
-                    sums[:, p, k] += made[0], made[3], made[0] * made[4], made[0] * made[2]
+                    of_sides = made[0] * size(weights, rule, b, a, made[1])
+                    sums[:, p, k] += made[0], made[3], made[0] * made[4], made[0] * made[2], of_sides
     return z, w, square, sums
 
 

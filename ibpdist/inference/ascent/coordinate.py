@@ -33,7 +33,7 @@ from ibpdist.model.weights._base import slab_at
 
 ACTIVE = 0.5
 COOL, COLD = 0.9, 1e-3
-BEYOND_THE_REPORT = ("tail", "mass", "noise", "scale")
+BEYOND_THE_REPORT = ("tail", "mass", "concentration", "noise", "scale")
 """Terms of the objective that the report's bound does not have."""
 
 
@@ -267,7 +267,7 @@ class Coordinate(Generic[Params, Sums]):
             "active": (("feature",), params.on[order] > ACTIVE),
             "log_odds": (("feature",), self.model.prior.log_odds(params.prior)[order]),
             "chance": (("feature",), self.model.prior.expected(params.prior)[order]),
-            "mass": ((), np.asarray(params.prior.mass)),
+            **self.model.prior.describe(params.prior, order),
             **self._described_slab(params, order),
             **_described_starts(params),
             **self.model.observation.describe(params.observation, order),

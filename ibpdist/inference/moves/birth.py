@@ -185,7 +185,7 @@ def born(
     new, old = len(found.prevalence), len(params.ids)
     on = np.append(params.on, found.prevalence * float(params.rows))
     prior = model.prior.update(
-        model.prior.resized(params.prior, old + new),
+        model.prior.resized(params.prior, old + new, np.append(np.arange(old), np.full(new, OFF))),
         PriorSums(on=on, rows=params.rows),
         model.rules.prior,
         Draws(0).generator("prior"),

@@ -102,14 +102,15 @@ def params_after(
 
 def blank(model: GaussianModel, edit: Edit, params: GaussianModelParams) -> GaussianModelParams:
     """Parameters of the new features before they see their sums: only variances and mass are known."""
+    places = edit.places(params.ids)[0]
     return replace(
         params,
-        prior=model.prior.resized(params.prior, len(edit.ids)),
-        observation=_without_dictionary(params.observation, edit.places(params.ids)[0]),
+        prior=model.prior.resized(params.prior, len(edit.ids), places),
+        observation=_without_dictionary(params.observation, places),
         ids=edit.ids,
         **_lineage(edit, params),
         on=np.zeros(len(edit.ids)),
-        weights=slab_at(params.weights, edit.places(params.ids)[0]),
+        weights=slab_at(params.weights, places),
     )
 
 

@@ -234,6 +234,11 @@ class Trial:
             at = self._step(at.params, at.state, forced)
         return self._passes(at, passes - FORCED)
 
+    def cooled(self, params: AnyModelParams, passes: int) -> Ended:
+        """After some passes from a dictionary with a covariance, where rows begin from hot to cold."""
+        at = self._step(params, self._state(params), self.model.prior.log_odds(params.prior))
+        return self._passes(at, passes - 1)
+
     def positive(self, params: AnyModelParams, passes: int) -> list[Ended]:
         """A fit whose weights are positive in the first passes, if those of the model may be."""
         weights = self.model.weights.rehearsal

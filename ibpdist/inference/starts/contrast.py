@@ -55,6 +55,12 @@ def cube(u: Matrix) -> tuple[Matrix, Vector]:
     return square * u, 3 * square.mean(1)
 
 
+def fourth_power(u: Matrix) -> tuple[Matrix, Vector]:
+    """g = u^3 without the term of Newton's method: no step lowers the sum of u^4, which is convex in the
+    rotation."""
+    return u**3, np.zeros(len(u))
+
+
 CONTRASTS: dict[str, Contrast] = {"skew": skew, "tanh": tanh, "cube": cube}
 
 

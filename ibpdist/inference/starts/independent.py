@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.inference.starts.contrast import tanh
+from ibpdist.inference.starts.contrast import fourth_power, tanh
 from ibpdist.inference.starts.rank import leading_spectrum
 from ibpdist.inference.starts.symmetric import fixed_point, random_rotation
 
@@ -78,6 +78,14 @@ def independent(scores: Matrix, rng: np.random.Generator, tries: int = 1) -> Com
     return Components(
         sign[:, None] * turn, np.array([half_sample_mode(s * f) for s, f in zip(sign, found, strict=True)])
     )
+
+
+def largest_fourth_moments(scores: Matrix, rng: np.random.Generator, tries: int = 1) -> Matrix:
+    """The rotation (component, component_) of scores (component, row) with the largest sum of fourth powers
+    of those that some tries end in."""
+    few = scores[:, :MOST_ROWS]
+    turns = [fixed_point(few, random_rotation(len(few), rng), fourth_power, ROUNDS) for _ in range(tries)]
+    return max(turns, key=lambda one: float(np.square(np.square(one @ few)).sum()))
 
 
 def negentropy(components: Matrix) -> float:

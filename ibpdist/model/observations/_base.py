@@ -68,8 +68,8 @@ class RowState:
 
 @struct
 class RowSums:
-    """Sums over rows that belong to z and w, from the sweep over features: of E z, E y, E y^2, the entropy of
-    z, and what weights cost where their prior has no parameters."""
+    """Sums over rows that belong to z and w, from the sweep over features: of E z, E y (E |y| of weights that
+    are two-sided), E y^2, the entropy of z, and what weights cost where their prior has no parameters."""
 
     on: Array = dims("feature")
     first: Array = dims("feature")

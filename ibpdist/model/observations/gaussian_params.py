@@ -170,6 +170,14 @@ def precision_law(params: GaussianParams) -> PrecisionLaw:
     return params.row_noise.law(params.noise, params.cells)
 
 
+def from_scores(params: GaussianParams, rows: float) -> GaussianParams:
+    """The same with the covariance of a dictionary that was found from this many rows with uncorrelated
+    scores of variance one, so that rows begin from hot to cold (linear-gaussian.md 10)."""
+    basis, spectrum = np.empty_like(params.basis), np.empty_like(params.spectrum)
+    basis[:], spectrum[:] = np.diag(np.sqrt(params.scale)), rows * params.scale
+    return replace(params, basis=basis, spectrum=spectrum)
+
+
 def intercept_mean(params: GaussianParams) -> Float:
     """(column) the mean of the intercept; zero where there is none."""
     if isinstance(params.intercept, Nothing):

@@ -37,7 +37,7 @@ class JointPass(Pass):
     def swept(self, tile: Tile, part: Entries) -> Swept:
         """In the eigenbasis of the Gram matrix of each run, in which S of every row is diagonal."""
         features, rows = tile.pull.shape
-        sums, spread = np.zeros((4, len(tile.gamma), features)), np.empty(rows)
+        sums, spread = np.zeros((5, len(tile.gamma), features)), np.empty(rows)
         even = part.precision is None
         square = np.empty((features, rows))
         times = np.ones(rows) if even else np.array(part.precision, np.float64)

@@ -30,7 +30,7 @@ Index = NDArray[np.intp]
 @dataclass(frozen=True)
 class Swept:
     """A tile after the sweeps: E y and E y^2 (feature, row), the latter of no feature where rows have no
-    precisions, the sums of z and w (4, run, feature); and where the weights of a row are correlated, their
+    precisions, the sums of z and w (5, run, feature); and where the weights of a row are correlated, their
     variance along the Gram matrix of its run (row), and the precisions that they were found with."""
 
     y: Matrix

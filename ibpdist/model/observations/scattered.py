@@ -181,7 +181,7 @@ class ScatteredPass:
 
     def run(self, ids: Matrix) -> tuple[RowState, RowSums, ScatteredSums]:
         """All tiles: the new row state, and the sums."""
-        entries, first = np.zeros((4, len(ids))), np.zeros(len(ids))
+        entries, first = np.zeros((5, len(ids))), np.zeros(len(ids))
         drawn = self.rules.z is Rule.DRAW
         totals = Totals.of(self.params, tables_of(self.params, self.chunk.x.dtype))
         for rows in tiles(self.chunk):
@@ -191,7 +191,8 @@ class ScatteredPass:
             if not drawn:
                 totals.add(swept)
         state = self.entries.state(ids)
-        on, entropy, cost, square = entries
+        on, entropy, cost, square, size = entries
+        first = size if self.weights.two_sided else first
         rows_sums = RowSums(on=on, first=first, second=square, entropy=entropy, cost=cost)
         if drawn:
             return state, rows_sums, self._drawn(state, square)
@@ -250,7 +251,7 @@ class ScatteredPass:
 
 @dataclass(frozen=True)
 class Swept:
-    """A tile after the sweeps, with E y and E y^2 (feature, row), sums of z and w (4, feature), and the
+    """A tile after the sweeps, with E y and E y^2 (feature, row), sums of z and w (5, feature), and the
     precisions of rows, where they have some, with their sums."""
 
     tile: Tile

@@ -94,7 +94,7 @@ def pulled(made: Globals, tile: Matrix, starts: Index, masks: Float) -> Matrix:
 
 @dataclass(frozen=True)
 class TileSums:
-    """Sums over the rows of a tile: of z and w (4, feature), Gram matrices (group, feature, feature), of E y
+    """Sums over the rows of a tile: of z and w (5, feature), Gram matrices (group, feature, feature), of E y
     over the rows in which a group is seen (group, feature) and over all rows (feature). Gram matrices and
     `first` count rows by their precision."""
 
@@ -110,7 +110,7 @@ class Totals:
 
     def __init__(self, params: GaussianParams) -> None:
         groups, features = params.spectrum.shape
-        self.entries = np.zeros((4, features))
+        self.entries = np.zeros((5, features))
         self.gram = np.zeros((groups, features, features))
         self.first = np.zeros((groups, features))
         self.on = np.zeros(features)
@@ -166,7 +166,7 @@ class Pass:
         noise = None if even else ChunkPrecisions(self.made.params, self.chunk)
         for first in range(0, rows, step):
             totals.add(*self._tile(first, min(first + step, rows), noise))
-        on, entropy, cost, second = totals.entries
+        on, entropy, cost, second, sizes = totals.entries
         sums = GaussianSums(
             rows=np.asarray(float(rows)),
             gram=totals.gram,
@@ -174,7 +174,8 @@ class Pass:
             first=RowTotals(totals.first) if len(self.made.offset) else NOTHING,
             precisions=NOTHING if noise is None else noise.sums(),
         )
-        entries = RowSums(on=on, first=totals.on, second=second, entropy=entropy, cost=cost)
+        amounts = sizes if self.weights.two_sided else totals.on
+        entries = RowSums(on=on, first=amounts, second=second, entropy=entropy, cost=cost)
         return self.entries.state(ids), entries, sums
 
     def _tile(self, first: int, last: int, noise: ChunkPrecisions | None) -> tuple[TileSums, Matrix]:

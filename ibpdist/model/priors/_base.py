@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Array, dims, struct
+from ibpdist.base.structs import Array, Named, dims, struct
 
 Vector = NDArray[np.float64]
 
@@ -35,6 +35,8 @@ class Number(StrEnum):
     GIVEN = "given"
     TRUNCATED = "truncated"
     """The most features there may be of an unknown number."""
+    CAPACITY = "capacity"
+    """The most features there may be, where another K is another objective."""
     UNLIMITED = "unlimited"
     """Where a sampler begins."""
 
@@ -81,8 +83,13 @@ class Prior(Protocol):
         """Most features the model can have; None: no limit."""
         ...
 
-    def resized(self, params: Any, features: int) -> Any:
-        """Parameters before any data for another number of features in use, within the capacity."""
+    def resized(self, params: Any, features: int, continued: NDArray[np.intp] | None = None) -> Any:
+        """Parameters for another number of features in use, within the capacity: those of before any data,
+        or where an update had better begin if `continued` (feature) says where each was; -1 is new."""
+        ...
+
+    def describe(self, params: Any, order: NDArray[np.intp]) -> Named:
+        """What results tell of the parameters, by name; features in this order."""
         ...
 
     def sample(self, features: int, rng: np.random.Generator) -> Vector:

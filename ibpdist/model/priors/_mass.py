@@ -22,13 +22,13 @@ Mass = float | Literal["learn"]
 RATE = 1.0
 
 
-def check(mass: Mass) -> None:
+def check(mass: Mass, name: str = "mass") -> None:
     """Refuse what is neither a positive number nor "learn"."""
     if mass == "learn":
         return
     given: object = mass
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
-        raise UsageError(f'mass is {mass!r}; expected a positive number or "learn"')
+        raise UsageError(f'{name} is {mass!r}; expected a positive number or "learn"')
 
 
 def start(mass: Mass, features: int, rows: int) -> float:

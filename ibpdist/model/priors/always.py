@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Array, dims, struct
+from ibpdist.base.structs import Array, Named, dims, struct
 from ibpdist.model.priors._base import Number, PriorSums, Vector
 
 CERTAIN = 500.0
@@ -60,8 +60,13 @@ class Always:
     def capacity(self, params: AlwaysParams) -> None:
         return None
 
-    def resized(self, params: AlwaysParams, features: int) -> AlwaysParams:
+    def resized(
+        self, params: AlwaysParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> AlwaysParams:
         return self.init(features, 0)
+
+    def describe(self, params: AlwaysParams, order: NDArray[np.intp]) -> Named:
+        return {"mass": ((), np.asarray(params.mass))}
 
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         return np.ones(features)

@@ -12,7 +12,7 @@ from scipy.special import betaln, digamma
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Array, dims, replace, struct
+from ibpdist.base.structs import Array, Named, dims, replace, struct
 from ibpdist.model.priors import _mass
 from ibpdist.model.priors._base import Number, PriorSums, Vector
 from ibpdist.model.priors._beta import beta_entropy, log_moments
@@ -104,12 +104,17 @@ class BetaBernoulli:
     def capacity(self, params: BetaBernoulliParams) -> int:
         return int(params.truncation)
 
-    def resized(self, params: BetaBernoulliParams, features: int) -> BetaBernoulliParams:
+    def resized(
+        self, params: BetaBernoulliParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> BetaBernoulliParams:
         truncation = self.capacity(params)
         if features > truncation:
             raise UsageError(f"{features} features: expected at most {truncation}, the number of the model")
         mass = float(params.mass)
         return _mean(np.tile([mass / truncation, 1.0], (features, 1)), mass, truncation)
+
+    def describe(self, params: BetaBernoulliParams, order: NDArray[np.intp]) -> Named:
+        return {"mass": ((), np.asarray(params.mass))}
 
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         mass = _mass.sample(self.mass, rng)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln, digamma
 
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Array, dims, replace, struct
+from ibpdist.base.structs import Array, Named, dims, replace, struct
 from ibpdist.model.priors import _mass
 from ibpdist.model.priors._base import Number, PriorSums, Vector
 from ibpdist.model.priors.beta_bernoulli import draw_beta
@@ -98,8 +98,13 @@ class Buffet:
     def capacity(self, params: BuffetParams) -> None:
         return None
 
-    def resized(self, params: BuffetParams, features: int) -> BuffetParams:
+    def resized(
+        self, params: BuffetParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> BuffetParams:
         return _even(features, float(params.mass))
+
+    def describe(self, params: BuffetParams, order: NDArray[np.intp]) -> Named:
+        return {"mass": ((), np.asarray(params.mass))}
 
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         """The largest prevalences: products of Beta(mass, 1) sticks."""

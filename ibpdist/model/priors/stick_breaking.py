@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import Rule
-from ibpdist.base.structs import Array, dims, struct
+from ibpdist.base.structs import Array, Named, dims, struct
 from ibpdist.model.priors import _convex, _mass, _multinomial, _sticks, _taylor
 from ibpdist.model.priors._base import Number, PriorSums, Vector
 from ibpdist.model.priors._beta import Sticks, beta_entropy, log_moments, sticks
@@ -122,8 +122,13 @@ class StickBreaking:
     def capacity(self, params: StickBreakingParams) -> None:
         return None
 
-    def resized(self, params: StickBreakingParams, features: int) -> StickBreakingParams:
+    def resized(
+        self, params: StickBreakingParams, features: int, continued: NDArray[np.intp] | None = None
+    ) -> StickBreakingParams:
         return self._prior(features, float(params.mass))
+
+    def describe(self, params: StickBreakingParams, order: NDArray[np.intp]) -> Named:
+        return {"mass": ((), np.asarray(params.mass))}
 
     def sample(self, features: int, rng: np.random.Generator) -> Vector:
         mass = _mass.sample(self.mass, rng)

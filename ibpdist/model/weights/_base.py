@@ -26,8 +26,8 @@ class Slab:
 
 @dataclass(frozen=True)
 class WeightSums:
-    """Sums over rows (feature) of E z, E y and E y^2; `cost` is sum_n E z KL(q(w | z = 1) || p(w)), or
-    -log p(w) of the draws, where p has no parameters."""
+    """Sums over rows (feature) of E z, of E y (E |y| of weights that are two-sided) and of E y^2; `cost` is
+    sum_n E z KL(q(w | z = 1) || p(w)), or -log p(w) of the draws, where p has no parameters."""
 
     on: Matrix
     first: Matrix
@@ -88,6 +88,8 @@ class Weights(Protocol):
     """E w^2 under the prior."""
     signed: ClassVar[bool]
     """Whether weights have signs, so that the sign of a feature is open."""
+    two_sided: ClassVar[bool]
+    """Whether rows add up E |y| in place of E y: the prior depends on |w|, and weights have both signs."""
     default_start: ClassVar[str]
     """The start of a fit unless another one is given."""
     most_features: ClassVar[int]
@@ -167,6 +169,8 @@ class Weights(Protocol):
 
 class FixedWeights:
     """What weights share whose prior has no parameters and whose lengths stay as they are."""
+
+    two_sided: ClassVar[bool] = False
 
     @property
     def rehearsal(self) -> None:

@@ -17,14 +17,14 @@ from scipy.special import log_ndtr
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import exponential
-from ibpdist.model.observations.variances import Evidence
-from ibpdist.model.weights._base import FixedWeights, RowDensity, Slab, WeightSums
+from ibpdist.model.weights._balanced import BalancedWeights
+from ibpdist.model.weights._base import RowDensity, Slab
 
 Matrix = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Exponential(FixedWeights):
+class Exponential(BalancedWeights):
     name: ClassVar[str] = "exponential"
     has_weights: ClassVar[bool] = True
     density: ClassVar[RowDensity] = RowDensity.SAMPLED
@@ -47,15 +47,6 @@ class Exponential(FixedWeights):
     def combine(self, z: Matrix, w: Matrix) -> Matrix:
         return z * w
 
-    def best(
-        self, slab: Slab | Nothing, sums: WeightSums, energy: Matrix, beside: Evidence | None
-    ) -> tuple[Slab | Nothing, Matrix]:
-        return slab, np.ones(len(sums.on)) if beside is None else length(sums.on, sums.first, beside)
-
-    def rescaled(self, sums: WeightSums, lengths: Matrix) -> WeightSums:
-        cost = sums.cost + change_of_cost(sums.on, sums.first, lengths)
-        return WeightSums(sums.on, sums.first / lengths, sums.second / lengths**2, cost)
-
     def variance(self, chance: Matrix) -> Matrix:
         """E y^2 - (E y)^2, as the mean of y is not zero."""
         return np.asarray(chance * (self.second - chance))
@@ -66,21 +57,3 @@ class Exponential(FixedWeights):
     def sample(self, features: int, rows: int, normals: Matrix, slab: Slab | Nothing = NOTHING) -> Matrix:
         """Quantiles of the probabilities of the normals, exact in both tails."""
         return np.asarray(-log_ndtr(-normals), normals.dtype).reshape(features, rows)
-
-
-def length(on: Matrix, first: Matrix, beside: Evidence) -> Matrix:
-    """(feature) c where the objective is highest when weights are divided by c and features multiplied.
-
-    `on` and `first` are sums of E z and E y. Beside constants the objective has (factors.md 11)
-
-        -first / c - (on + cells) log c - squares / (2 c^2),
-
-    the entropies and the weights' prior, and of the dictionary what `beside` says. It has one maximum.
-    """
-    cells = on + beside.cells
-    return np.asarray((first + np.sqrt(first**2 + 4 * cells * beside.squares)) / (2 * cells))
-
-
-def change_of_cost(on: Matrix, first: Matrix, lengths: Matrix) -> Matrix:
-    """(feature) what the cost of the weights gains when they are divided by `lengths`."""
-    return np.asarray(first * (1 / lengths - 1) + on * np.log(lengths))

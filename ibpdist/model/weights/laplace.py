@@ -17,22 +17,24 @@ from scipy.special import log_ndtr
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import NOTHING, Nothing
 from ibpdist.kernels import laplace
-from ibpdist.model.weights._base import FixedWeights, RowDensity, Slab
+from ibpdist.model.weights._balanced import BalancedWeights
+from ibpdist.model.weights._base import RowDensity, Slab
 
 Matrix = NDArray[Any]
 LOG_2 = float(np.log(2))
 
 
 @dataclass(frozen=True)
-class Laplace(FixedWeights):
+class Laplace(BalancedWeights):
     name: ClassVar[str] = "laplace"
     has_weights: ClassVar[bool] = True
     density: ClassVar[RowDensity] = RowDensity.SAMPLED
     second: ClassVar[float] = 2.0
     signed: ClassVar[bool] = True
-    default_start: ClassVar[str] = "principal"
+    two_sided: ClassVar[bool] = True
+    default_start: ClassVar[str] = "independent"
     most_features: ClassVar[int] = 80
-    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "auto", "scale": "feature"}
+    fit_settings: ClassVar[Mapping[str, object]] = {"noise": "one", "scale": "feature"}
     rows_have: ClassVar[str] = "have Laplace weights"
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 

@@ -42,6 +42,7 @@ class Normal:
     density: ClassVar[RowDensity] = RowDensity.CLOSED
     second: ClassVar[float] = 1.0
     signed: ClassVar[bool] = True
+    two_sided: ClassVar[bool] = False
     default_start: ClassVar[str] = "best"
     most_features: ClassVar[int] = 80
     fit_settings: ClassVar[Mapping[str, object]] = {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
-from ibpdist.evaluate import posterior
+from ibpdist.evaluate import groups, posterior
 from ibpdist.evaluate.fitted import spec_of
 from ibpdist.report import chains
 from ibpdist.report.html import ranking
@@ -29,7 +29,7 @@ LISTED = 60
 """Features that are shown one by one."""
 LEAST_IMAGE = 9
 """Columns from which a square number of them is taken for an image."""
-HERE = ("summary", "stability", "features", "number", "members")
+HERE = ("summary", "stability", "features", "number", "members", "groups")
 """Nodes that no result holds, but for `stability` over subsamples."""
 OF_ONE_DRAW = ("diagnosis", "rows")
 """Nodes of a sampler's result that tell of its last draw alone."""
@@ -93,6 +93,15 @@ class Facts:
         if not self.sampled or "z" not in self.result["draws"]:
             return None
         return posterior.rows(self.result)
+
+    @cached_property
+    def groups(self) -> Any:
+        """What rows of different groups share, by the first covariate that makes groups; None without one,
+        and of a sampler."""
+        if self.sampled or not self.has("rows/z"):
+            return None
+        by = groups.covariate(self.result["rows"].to_dataset())
+        return None if by is None else groups.shared_features(self.result, by)
 
     @property
     def scaled(self) -> bool:

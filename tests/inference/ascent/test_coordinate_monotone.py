@@ -6,20 +6,23 @@ from functools import cache
 import numpy as np
 import pytest
 
+from ibpdist.model.priors.beta_process import BetaProcess
 from ibpdist.model.priors.stick_breaking import StickBreaking
 from ibpdist.model.weights.normal import Normal
 from tests.support import reference as ref
-from tests.support.covering import everyday
+from tests.support.beta_process_reference import log_evidence as log_evidence_of_atoms
+from tests.support.covering import covering, everyday
 from tests.support.model_cases import Case, algorithm, chunked, fit, grid, objectives, problem
 
 DIGITS = {np.float64: 1e-9, np.float32: 1e-6}
 SHORT = ("one",)
 
 
-def falls(case, passes, seed=3, dtype=np.float64, features=4, inner=1):
-    """Largest fall between passes, in units of what rounding may cost."""
+def falls(case, passes, seed=3, dtype=np.float64, features=4, inner=1, **settings):
+    """Largest fall between passes, in units of what rounding may cost; `settings` are of the prior."""
     x, observed = problem(seed, 14, 5, case.missing, dtype)
     alg = algorithm(case, features, inner)
+    alg = replace(alg, model=replace(alg.model, prior=replace(alg.model.prior, **settings)))
     value = objectives(fit(alg, chunked(x, observed, [5, 9]), passes, seed)[3])
     assert np.isfinite(value).all()
     at_once = case.rule == "mode" and value[-1] == value[0]  # hard assignments can be best after one pass
@@ -53,6 +56,27 @@ def test_never_falls_with_a_scale_for_each_feature_in_float32(case):
 @pytest.mark.parametrize("case", everyday(grid(("sticks",), families=("structured",), noises=SHORT)), ids=str)
 def test_never_falls_sticks_first_passes(case):
     assert falls(case, 12) <= 1
+
+
+ATOMS = grid(("atoms",), families=("structured",), noises=SHORT)
+
+
+@pytest.mark.parametrize("case", everyday(ATOMS, 1), ids=str)
+def test_never_falls_atoms_first_passes(case):
+    assert falls(case, 12) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ATOMS, ids=str)
+def test_never_falls_atoms(case):
+    assert falls(case, 200) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", covering(ATOMS), ids=str)
+@pytest.mark.parametrize("round_prior", ["paper-exact", "paper-markov"])
+def test_never_falls_with_the_rounds_of_the_paper(case, round_prior):
+    assert falls(case, 200, round_prior=round_prior, branches="shared") <= 1
 
 
 @pytest.mark.slow
@@ -190,6 +214,22 @@ def test_report_bound_is_below_the_evidence_of_the_truncated_sticks(weights, mis
     values = [trace["bound"] for trace in fit(alg, chunked(x, observed), 20)[3]]
     assert max(values) <= exact
     assert max(values) > exact - 12
+
+
+@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("missing", ["complete", "rows"])
+def test_bound_of_atoms_is_below_the_evidence(weights, missing):
+    """Two atoms, three rounds, given levels; their prior is summed over all rounds of the atoms."""
+
+    def law(z, mass):
+        return log_evidence_of_atoms(z.sum(axis=0).astype(int).tolist(), len(z), 1.7, mass, 3)
+
+    x, observed, mask = tiny(missing, rows_of(weights))
+    exact = ref.log_evidence(x, mask, np.full(2, 0.5), np.full(2, 1.5), 1.3, law, weights, nodes=12)
+    alg = algorithm(Case("atoms", weights, missing=missing, **FIXED), 2)
+    alg = replace(alg, model=replace(alg.model, prior=BetaProcess(1.3, 1.7, rounds=3)))
+    value = max(objectives(fit(alg, chunked(x, observed), 20)[3]))
+    assert exact - 12 < value <= exact
 
 
 def test_without_the_tail_the_bound_is_of_another_model():

@@ -218,7 +218,7 @@ PROBLEMS = {
 
 @pytest.mark.parametrize(
     ("name", "start", "dtype"),
-    everyday(product(PROBLEMS, ["random", "spectral"], [np.float64, np.float32])),
+    everyday(product(PROBLEMS, ["random", "spectral"], [np.float64, np.float32]), 1),
 )
 def test_the_objective_never_falls(name, start, dtype):
     system, missing, settings = PROBLEMS[name]

@@ -42,7 +42,7 @@ def matched(found, planted):
     return cosine[rows, places], places
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("missing", [0.0, pytest.param(0.3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("positive", [True, False])
 def test_a_fit_begins_near_the_features(positive, missing):
     x, z, a = planted(positive=positive)

@@ -11,7 +11,8 @@ from ibpdist.model.model import Model
 from ibpdist.model.observations.joint import Joint
 from ibpdist.model.observations.variances import Evidence
 from ibpdist.model.priors.always import Always
-from ibpdist.model.weights.exponential import Exponential, change_of_cost, length
+from ibpdist.model.weights._balanced import change_of_cost, length
+from ibpdist.model.weights.exponential import Exponential
 from tests.kernels.test_exponential import weighed
 from tests.support.model_cases import Case, algorithm, begin, chunked, fit, objectives, problem, sweep
 from tests.support.weighted_evidence import log_evidence

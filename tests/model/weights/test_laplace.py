@@ -6,10 +6,12 @@ from scipy.stats import kstest, laplace, norm
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.base.structs import replace
+from ibpdist.base.structs import NOTHING, replace
+from ibpdist.inference.ascent.params import ModelSums, weight_sums
 from ibpdist.model.model import Model
 from ibpdist.model.observations.joint import Joint
 from ibpdist.model.priors.always import Always
+from ibpdist.model.weights._base import FixedWeights
 from ibpdist.model.weights.laplace import Laplace
 from tests.kernels.test_laplace import weighed
 from tests.support.model_cases import (
@@ -19,11 +21,15 @@ from tests.support.model_cases import (
     chunked,
     fit,
     objectives,
+    prior_moments,
     problem,
     random_params,
     random_state,
+    reference_state,
     sweep,
 )
+from tests.support.model_reference import local
+from tests.support.planted_sources import SourceProblem
 from tests.support.weighted_evidence import log_evidence
 
 
@@ -101,7 +107,7 @@ def test_the_bound_is_below_the_evidence(rule):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("missing", ["complete", "masked", "rows"])
 def test_many_steps_never_fall(missing, dtype):
-    x, observed = problem(3, 60, 5, missing, dtype)
+    x, observed = problem(4, 60, 5, missing, dtype)
     case = Case("sticks", "laplace", noise="column", scale="feature", missing=missing)
     value = objectives(fit(algorithm(case, 4), chunked(x, observed, [25, 35]), 100)[3])
     assert np.diff(value).min() >= -(1e-6 if dtype == np.float32 else 1e-9) * (np.abs(value).max() + x.size)
@@ -127,3 +133,70 @@ def test_nothing_is_paid_where_a_feature_is_off():
         params, _ = alg.update(params, sums, draws.at(step))
     assert states[0].z.max() < 0.1
     assert sums.entries.cost.sum() < 0.05
+
+
+# --- lengths ---
+
+
+def test_sums_of_sizes_are_those_of_the_reference():
+    """E |y| in place of E y, over complete rows and over rows with hidden cells."""
+    for missing in ("complete", "rows"):
+        case = Case(weights="laplace", missing=missing)
+        x, observed = problem(3, 12, 4, missing)
+        alg, chunks = algorithm(case, 3), chunked(x, observed)
+        params = random_params(case, alg, chunks, 3)
+        state = random_state(case, params, chunks[0], 3)
+        on, off = prior_moments(case, params)
+        met = local(case, reference_state(case, params, [state], chunks), on - off)
+        _, sums = alg.local(chunks[0], state, params, Draws(1))
+        np.testing.assert_allclose(sums.entries.first, (met.nu * met.size).sum(axis=0), rtol=1e-10)
+        assert (sums.entries.first > np.abs(met.nu * met.m).sum(axis=0) * (1 + 1e-6)).all()
+
+
+def test_lengths_are_best_for_the_objective_of_a_fit():
+    """Of every feature alone, with all that goes with its length: dictionary, scale and sums."""
+    x, _ = problem(3, 60, 5)
+    alg, chunks = algorithm(Case("sticks", "laplace", noise="column", scale="feature")), chunked(x)
+    params, _, sums, _ = fit(alg, chunks, 8)
+    observation, seen, weights = alg.model.observation, params.observation, alg.model.weights
+    _, best = weights.best(NOTHING, weight_sums(sums.entries), None, observation.length_prior(seen))
+    assert (np.abs(np.log(best)) > 0.01).any(), "lengths are not best yet"
+
+    def value(c):
+        observed, rescaled = observation.rescaled(seen, sums.observation, c)
+        moved = weights.rescaled(weight_sums(sums.entries), c)
+        beside = replace(sums.entries, cost=moved.cost, first=moved.first, second=moved.second)
+        info = alg.score(replace(params, observation=observed), ModelSums(beside, rescaled))
+        return info.terms["objective"]
+
+    for k in range(len(best)):
+        for near in (0.9, 0.99, 1.01, 1.1):
+            other = best.copy()
+            other[k] *= near
+            assert value(other) < value(best)
+
+
+def test_fits_that_move_length_get_further(monkeypatch):
+    """Ten steps from near planted sources with little noise end above ten without, in each of four."""
+
+    def ended():
+        alg = algorithm(Case(weights="laplace", noise="one", scale="feature"), 5)
+        planted = (SourceProblem(seed, 0.1).planted for seed in range(4))
+        return [objectives(near_truth(alg, chunked(one.x), one.mixing, 10))[-1] for one in planted]
+
+    with_it = ended()
+    monkeypatch.setattr(Laplace, "best", FixedWeights.best)
+    assert (np.subtract(with_it, ended()) > 1).all()
+
+
+def near_truth(alg, chunks, mixing, steps):
+    """The trace of a fit whose dictionary begins near the planted one."""
+    params, states, draws = begin(alg, chunks)
+    near = mixing + 0.05 * np.random.default_rng(1).normal(size=mixing.shape)
+    params = replace(params, observation=replace(params.observation, mean=near))
+    trace = []
+    for step in range(1, steps + 1):
+        states, sums = sweep(alg, chunks, states, params, draws.at(step))
+        params, info = alg.update(params, sums, draws.at(step))
+        trace.append(info.trace())
+    return trace

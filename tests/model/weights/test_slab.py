@@ -304,6 +304,7 @@ def test_patterns_of_rows_one_by_one_have_the_same_density():
     np.testing.assert_allclose(each, np.diagonal(grid), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_chains_agree_with_enumeration():
     of, rng = law(intercept=False)
     x = rng.normal(size=(20, 5)) + 1

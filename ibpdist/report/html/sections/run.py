@@ -76,6 +76,7 @@ def _learned(facts: Facts) -> Iterator[Child]:
         "noise": "noise variance",
         "scale": "variance of the dictionary",
         "mass": "mass of the prior",
+        "concentration": "concentration",
     }
     for name, label in words.items():
         variable = f"params/{name}"

@@ -1,0 +1,67 @@
+"""Counts as entries: the cells of rows that are not zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.errors import InputError
+from ibpdist.data._base import Chunk, Matrix
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Row r has `counts` at `columns` in starts[r] .. starts[r + 1], columns in rising order; whole counts of
+    at least one."""
+
+    starts: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    counts: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(row) number of tokens."""
+        total = np.concatenate([[0], np.cumsum(self.counts)])
+        found: NDArray[np.int64] = total[self.starts[1:]] - total[self.starts[:-1]]
+        return found
+
+    def dense(self, columns: int, dtype: np.dtype[np.generic]) -> Matrix:
+        """(row, column) counts."""
+        made = np.zeros((self.rows, columns), dtype)
+        made[np.repeat(np.arange(self.rows), np.diff(self.starts)), self.columns] = self.counts
+        return made
+
+    def with_counts(self, counts: NDArray[np.int64]) -> Entries:
+        """The same cells with other counts, without those that are zero."""
+        kept = counts > 0
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Entries(before[self.starts], self.columns[kept], counts[kept])
+
+
+def entries_of(chunk: Chunk) -> Entries:
+    """The counts of a chunk; refused where a value is no count."""
+    if chunk.observed is not None:
+        row, column = (int(at) for at in np.argwhere(~chunk.observed)[0])
+        raise InputError(
+            "is missing: counts have no missing cells; write 0, or fit another system",
+            row=chunk.start + row,
+            column=column,
+        )
+    wrong = (chunk.x < 0) | (chunk.x != np.floor(chunk.x))
+    if wrong.any():
+        row, column = (int(at) for at in np.argwhere(wrong)[0])
+        raise InputError(
+            "is no count: expected a whole number of at least 0",
+            row=chunk.start + row,
+            column=column,
+            value=f"{chunk.x[row, column]:g}",
+        )
+    rows, columns = np.nonzero(chunk.x)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=chunk.rows))])
+    return Entries(starts, columns.astype(np.int32), chunk.x[rows, columns].astype(np.int64))

@@ -1,0 +1,74 @@
+"""Tokens of counts that are held out of training.
+
+Of a row with L tokens all but the first ceil((1 - share) L) of a random order are hidden, so that a row of
+one token keeps it; which they are depends on the seed and the global row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ibpdist.base.errors import UsageError
+from ibpdist.base.randomness import Draws
+from ibpdist.data._base import Chunk, Source
+from ibpdist.data._split import fingerprint, recipe, refuse_share
+from ibpdist.data.entries import Entries, entries_of
+from ibpdist.data.wrapped import Wrapped
+from ibpdist.kernels.token_split import hide_tokens
+
+
+@dataclass(frozen=True)
+class HeldTokens:
+    """A `share` of the tokens of some rows is hidden, each row with probability `rows`."""
+
+    share: float = 0.5
+    rows: float = 0.25
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        refuse_share("share", self.share)
+        if not 0 < self.rows <= 1:
+            raise UsageError(f"tokens: rows is {self.rows}: expected more than 0 and at most 1")
+
+    def train(self, source: Source) -> Source:
+        """The source without the hidden tokens."""
+        return HiddenTokens(source, self)
+
+    @property
+    def text(self) -> str:
+        return recipe("tokens", self)
+
+    def chosen(self, start: int, rows: int) -> NDArray[np.bool_]:
+        """(row) whether a row has hidden tokens."""
+        found: NDArray[np.bool_] = Draws(self.seed).uniform("held tokens", start, rows, 1)[0] < self.rows
+        return found
+
+    def hidden(self, start: int, entries: Entries) -> NDArray[np.int64]:
+        """(entry) how many tokens are hidden, of rows from `start` on."""
+        lengths, numbers = entries.lengths, np.arange(start, start + entries.rows)
+        wanted = lengths - np.ceil((1 - self.share) * lengths).astype(np.int64)
+        wanted[~self.chosen(start, entries.rows)] = 0
+        key = Draws(self.seed).key("hidden tokens")
+        found: NDArray[np.int64] = hide_tokens(numbers, entries.starts, entries.counts, wanted, key)
+        return found
+
+
+class HiddenTokens(Wrapped):
+    """A source of counts without the tokens of a recipe."""
+
+    def __init__(self, source: Source, split: HeldTokens) -> None:
+        super().__init__(source)
+        self.split = split
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.source, self.split.text, "train")
+
+    def read(self, index: int) -> Chunk:
+        chunk = self.source.read(index)
+        entries = entries_of(chunk)
+        seen = entries.with_counts(entries.counts - self.split.hidden(chunk.start, entries))
+        return Chunk(index, chunk.start, seen.dense(self.columns, chunk.x.dtype))
