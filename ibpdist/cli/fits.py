@@ -72,7 +72,7 @@ from ibpdist.cli.campaigns import sweep
     "--start",
     "begin",
     metavar="NAME",
-    help="How to begin: spectral, principal, best, random, rows, svd, or for samplers fit or empty.",
+    help="How to begin: spectral, principal, independent, best, random, rows or svd; samplers: fit, empty.",
 )
 @click.option("--from", "start", type=PATH, help="Start from the features of a RUN.")
 @click.option(

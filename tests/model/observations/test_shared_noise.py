@@ -95,7 +95,9 @@ def test_the_default_is_a_noise_of_each_column_elsewhere(system):
     assert TOLD not in summary(default)
 
 
-@pytest.mark.parametrize("system", ["fa-vi-infinite", "fa-vi-dense", "fa-gibbs-finite", "ica-vi-finite"])
+@pytest.mark.parametrize(
+    "system", ["fa-vi-infinite", "fa-vi-dense", "fa-gibbs-finite", "fa-vi-finite-positive"]
+)
 def test_the_default_is_one_level_in_columns_of_mostly_one_value(system):
     x = columns(0.8)
     found = ibp.fit(x, system=system, K=3, seed=1, steps=6, serial=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace, norm
 
+import ibpdist as ibp
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import NOTHING, replace
@@ -200,3 +201,11 @@ def near_truth(alg, chunks, mixing, steps):
         params, info = alg.update(params, sums, draws.at(step))
         trace.append(info.trace())
     return trace
+
+
+def test_the_default_is_one_noise_and_independent_components():
+    found = ibp.fit(
+        SourceProblem(1, 0.3, rows=60).planted.x, system="ica-vi-finite", K=3, steps=3, serial=True
+    )
+    assert len(set(np.atleast_1d(found["params"]["noise"].values))) == 1
+    assert "start_objective" in found["params"]
