@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import ibpdist as ibp
 from ibpdist.base.randomness import Draws
 from ibpdist.catalog.systems import build, rows_held
 from ibpdist.inference.starts.contrast import fourth_power
@@ -82,3 +83,9 @@ def test_few_rows_of_many_columns():
 
 def test_rows_in_memory_are_counted():
     assert rows_held("ica-vi-infinite", {}, 100, 8) == Independent.rows_held(100, 8) > 0
+
+
+def test_the_number_of_sources_is_left_to_the_data():
+    found = ibp.fit(SourceProblem(3, 0.3).planted.x, system="ica-vi-infinite", K="auto", seed=1)
+    assert int(found["params"]["active"].sum()) == 5
+    assert int(found.attrs["truncation"]) > 5
