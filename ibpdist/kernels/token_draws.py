@@ -1,7 +1,7 @@
 """Draws of which feature each token belongs to, given dictionary and prevalences: one chunk of rows.
 
-The model is that of tokens.py with phi explicit and c_n ~ Gamma(a, rate b). A row has its tokens y (feature)
-and its rate c; w lives within a step, in this order:
+The model is that of tokens.py with phi explicit and c_n ~ Gamma(a, rate b) (counts.md 9). A row has its
+tokens y (feature) and its rate c; w lives within a step, in this order:
 
     z_k | y, c      w integrated out: 1 if y_k > 0, otherwise odds_k (c / (1 + c))^r_k
     w_k | z, y, c   Gamma(r_k + y_k, 1 + c) where z_k = 1

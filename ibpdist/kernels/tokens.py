@@ -1,8 +1,8 @@
 """Which feature each token belongs to, given the sums of the step before: collapsed, one chunk of rows.
 
 The model of row n, feature k, column v: y_nvk ~ Poisson(z_nk w_nk phi_vk), w_nk ~ Gamma(r_k, rate c_n),
-phi_k ~ Dirichlet(eta), with w and phi integrated out. An entry (n, v) of x tokens has one rho (feature) for
-all of them. Each token leaves itself out, one token wherever it was counted:
+phi_k ~ Dirichlet(eta), with w and phi integrated out (counts.md 1, 2, 3). An entry (n, v) of x tokens has one
+rho (feature) for all of them. Each token leaves itself out, one token wherever it was counted:
 
     rho_k ~ (y_nk - rho_k + f_nk r_k) (Y_vk - rho_k + eta) / (Y_k - rho_k + eta P)                      (1)
     f_nk = 1 - exp(-y_nk) (1 - p_nk),   logit p_nk = log odds_k + r_k log(c_n / (1 + c_n))              (2)
@@ -13,7 +13,7 @@ is of the step before, so that no row depends on another one and the order of en
 
 `keep_rho` has rho of the step before. `find_rho` has y alone and solves (1) for rho. Its right side falls
 with the rho that is left out, so evaluations of it alternate about the solution: those after an even number
-of them are too sharp. The mean of two successive ones does not alternate.
+of them are too sharp. The mean of two successive ones does not alternate (counts.md 5).
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ class RowTokens(NamedTuple):
 
 
 class TokenSums(NamedTuple):
-    """Sums of rows, in float64. `y` (word, feature): Y_vk; `on` (feature): sum f; `seen` and `exposed`
-    (feature): of the fixed point of the shapes, r = r seen / exposed; `scalars`: `change` and `tokens`."""
+    """Sums of rows, in float64 (counts.md 4). `y` (word, feature): Y_vk; `on` (feature): sum f; `seen` and
+    `exposed` (feature): of the fixed point of the shapes, r = r seen / exposed; `scalars`: `change` and
+    `tokens`."""
 
     y: Any
     on: Any
@@ -185,7 +186,7 @@ def _end(n, length, known, rows, new, f, low, sums):
 
     A count of mean y is none, or has the mean y / Pr(some): E digamma(r + count) - digamma(r) is nearly
     Pr(some) (digamma(r + y / Pr(some)) - digamma(r)), where digamma(r + y) - digamma(r) is far too much for
-    small r and y.
+    small r and y (counts.md 6).
     """
     y = rows.y[n]
     for k in range(y.size):
