@@ -129,8 +129,7 @@ def test_a_dumped_grid_is_parsed() -> None:
         ("holdout: 'rows:seed=-1'", "holdout: expected a seed of 0 or greater, got 'rows:seed=-1'"),
         (
             "start: empty",
-            "start: lg-vi-infinite: expected auto, random, rows, svd, spectral, principal, independent, best, "
-            "got",
+            "start: lg-vi-infinite: expected auto, random, rows, svd, spectral, principal, independent, best",
         ),
     ],
 )
