@@ -219,6 +219,7 @@ def test_a_table_has_a_line_for_each_kind_and_method():
     assert second.split()[4] == "given"
 
 
+@pytest.mark.slow
 def test_the_command_compares_variants(small, capsys):
     arguments = ["2", "--kinds", "signed", "--count", "1", "--set", "--set", "intercept=true", "steps=30"]
     assert main(arguments) == 0

@@ -47,9 +47,10 @@ def test_one_fit_finds_all_sources_and_their_number():
     """Above FastICA, which is told the number, and as far as the fit from the truth."""
     of = SourceProblem(2, 0.3)
     found = sources.outcome(Variant("ica-vi-infinite"), of)
-    assert found.fit > found.truth - 0.002 > found.fast
+    assert found.fit > found.truth - 0.002
     assert found.active == 5
-    assert found.fast == fast_ica(of.planted.x, of.planted.y)
+    pytest.importorskip("sklearn")
+    assert found.truth - 0.002 > found.fast == fast_ica(of.planted.x, of.planted.y)
 
 
 def test_a_fit_from_the_truth_stays_there():

@@ -51,7 +51,13 @@ def test_planted_features_are_found(made, name):
     assert int((found.error < 0.5).sum()) == FEATURES
 
 
-@every
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "exponential" else ())
+        for name in systems.weights_names()
+    ],
+)
 def test_held_out_cells_are_scored(made, name):
     store, run = made[name]
     own = ibp.evaluate(run, chains=4)

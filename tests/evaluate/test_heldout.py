@@ -100,7 +100,7 @@ def test_variance_helps_when_the_dictionary_is_uncertain():
     assert float(found.score.sel(estimate="variance")) > float(found.score.sel(estimate="plug_in")) + 0.01
 
 
-@pytest.mark.parametrize("weights", ["unit", "normal"])
+@pytest.mark.parametrize("weights", ["unit", pytest.param("normal", marks=pytest.mark.slow)])
 def test_chunks_and_threads_do_not_matter(weights, monkeypatch):
     enumerate_at_most(monkeypatch, 3)
     of = make_predictor(4, 10, seed=6, weights=weights)

@@ -24,7 +24,9 @@ def torn(x, share=0.3, seed=0):
     return np.where(np.random.default_rng(seed).random(x.shape) < share, np.nan, x)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module", params=["lg-vi-infinite", pytest.param("fa-vi-infinite", marks=pytest.mark.slow)]
+)
 def case(request):
     """Planted rows, the same with gaps, and a fit of these."""
     x = planted(KINDS[request.param])

@@ -209,7 +209,7 @@ def test_bound_is_below_the_evidence(prior, weights, missing, shape):
     assert exact - 3 < best < exact
 
 
-@pytest.mark.parametrize("log_off", ["convex", "multinomial"])
+@pytest.mark.parametrize("log_off", ["convex", pytest.param("multinomial", marks=pytest.mark.slow)])
 def test_bound_with_tail_is_below_the_evidence_of_the_buffet(log_off):
     x, mask = problem(3, 10, missing=True)
     exact = log_evidence_ibp(x, mask, PSI, 1.3, 0.6)

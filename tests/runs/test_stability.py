@@ -199,7 +199,9 @@ def test_far_columns_are_centred_as_for_all_rows(tmp_path):
     assert_same_result(fit(ArrayData(x, 64), stability=2), kept)
 
 
-@pytest.mark.parametrize("stop_at", [(2, 3), (2, 12), pytest.param((1, 5), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "stop_at", [(2, 3), *(pytest.param(at, marks=pytest.mark.slow) for at in ((2, 12), (1, 5)))]
+)
 def test_an_interrupted_run_fits_nothing_finished_again(tmp_path, source, stop_at):
     """`stop_at`: all rows or the subsamples, which advance together, and after which of their steps."""
     number, last = [0], []

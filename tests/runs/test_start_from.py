@@ -1,5 +1,7 @@
 """A fit or a chain begins with the features of another result, or says why it cannot and what can."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from ibpdist.catalog.systems import SYSTEMS, find
 from ibpdist.evaluate.posterior import assign
 from ibpdist.runs.start_from import can_begin
 from ibpdist.storage.events import read
+from tests.support.covering import everyday
 
 PARTICLE = {"noise": 0.01, "scale": 1.0, "mass": 2.0}
 FITS = ["lg-vi-infinite", "lg-vi-finite", "lg-vi-infinite-hard", "fa-vi-infinite", "fa-vi-finite"]
@@ -51,8 +54,7 @@ def draw_of(result, at):
     return draw["mean"].values[draw["prevalence"].values > 0].astype(float)
 
 
-@pytest.mark.parametrize("sampler", ["infinite", "finite"])
-@pytest.mark.parametrize("system", FITS)
+@pytest.mark.parametrize(("system", "sampler"), everyday(product(FITS, ["infinite", "finite"]), 1))
 def test_a_chain_begins_with_the_features_of_a_fit(fitted, system, sampler):
     data, found = fitted[0][system[:2]], fitted[1][system]
     chain = {"system": f"{system[:2]}-gibbs-{sampler}", "steps": 6, "burn": 0, "seed": 9}

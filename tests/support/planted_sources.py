@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,10 @@ def recovered(result: xr.DataTree) -> Matrix:
 
 
 def fast_ica(x: Matrix, y: Matrix) -> float:
-    """The mean |correlation| of the best contrast of FastICA, which is told the number of sources."""
+    """The mean |correlation| of the best contrast of FastICA, which is told the number of sources; NaN where
+    scikit-learn is not installed."""
+    if find_spec("sklearn") is None:
+        return float("nan")
     from sklearn.decomposition import FastICA
 
     scores = []

@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from itertools import product
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from ibpdist.model.weights.normal import Normal
 from ibpdist.model.weights.unit import Unit
 from tests.support.anchored_cases import precision_of, rows_of
 from tests.support.compare import assert_close_record, assert_same_record
+from tests.support.covering import everyday
 from tests.support.model_cases import BESIDE, begin, chunked, fit, plain, problem, steps_of, survey, sweep
 
 WEIGHTS = {"unit": Unit(), "normal": Normal(), "factors": Normal("learn")}
@@ -72,10 +74,10 @@ def test_first_a_count_then_flips_and_births_in_turn(weights, features):
     assert kinds == [BirthSums, *3 * [FlipSums, BirthSums]]
 
 
-@every
-@pytest.mark.parametrize("features", [0, 5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("missing", ["complete", "masked"])
+@pytest.mark.parametrize(
+    ("weights", "features", "dtype", "missing"),
+    everyday(product(WEIGHTS, [0, 5], [np.float32, np.float64], ["complete", "masked"]), 1),
+)
 def test_state_and_parameters_agree_after_every_step(weights, features, dtype, missing):
     alg, chunks, params, states, draws = prepared(weights, features, missing, dtype, births=500)
     keeps, most = alg.model.weights.has_weights, 0
