@@ -39,7 +39,12 @@ def systems() -> None:
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Wanted probability that any row has more; 0.01 when nothing is given.",
 )
-@click.option("-K", "--truncation", type=COUNT, help="Print the bounds for this many features instead.")
+@click.option(
+    "-K",
+    "--truncation",
+    type=COUNT,
+    help="Print the bounds for this many features, or for a beta process how likely they are enough.",
+)
 def bound(
     rows: int,
     mass: float,

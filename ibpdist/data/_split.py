@@ -1,4 +1,4 @@
-"""What kinds of splits share."""
+"""What the kinds of splits have in common."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.data._base import Source
+from ibpdist.data.wrapped import Wrapped
 
 
 def refuse_share(name: str, share: float) -> None:
@@ -23,5 +24,17 @@ def recipe(kind: str, split: Any) -> str:
 
 
 def fingerprint(source: Source, text: str, role: str) -> str:
-    """That of a part of a source."""
+    """Fingerprint of the part of a source that a recipe (`text`) gives to training or test (`role`)."""
     return hashlib.sha256(f"{source.fingerprint} {text} {role}".encode()).hexdigest()
+
+
+class TrainingPart(Wrapped):
+    """A source without what a split hides within its rows; a subclass reads it."""
+
+    def __init__(self, source: Source, split: Any) -> None:
+        super().__init__(source)
+        self.split = split
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.source, self.split.text, "train")

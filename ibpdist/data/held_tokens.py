@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk, Source
-from ibpdist.data._split import fingerprint, recipe, refuse_share
+from ibpdist.data._split import TrainingPart, recipe, refuse_share
 from ibpdist.data.entries import Entries, entries_of
-from ibpdist.data.wrapped import Wrapped
 from ibpdist.kernels.token_split import hide_tokens
 
 
@@ -56,16 +55,8 @@ class HeldTokens:
         return found
 
 
-class HiddenTokens(Wrapped):
+class HiddenTokens(TrainingPart):
     """A source of counts without the tokens of a recipe."""
-
-    def __init__(self, source: Source, split: HeldTokens) -> None:
-        super().__init__(source)
-        self.split = split
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint(self.source, self.split.text, "train")
 
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk, Labels, Source
-from ibpdist.data._split import fingerprint, recipe, refuse_share
+from ibpdist.data._split import TrainingPart, fingerprint, recipe, refuse_share
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.data.wrapped import Wrapped
 
@@ -150,16 +150,8 @@ def describe(split: Split) -> str:
     return recipe(kind, split)
 
 
-class HiddenCells(Wrapped):
+class HiddenCells(TrainingPart):
     """A source in which the cells of a recipe are not observed."""
-
-    def __init__(self, source: Source, split: HeldCells) -> None:
-        super().__init__(source)
-        self.split = split
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint(self.source, self.split.text, "train")
 
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)

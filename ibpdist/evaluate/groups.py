@@ -68,7 +68,7 @@ def _labels(rows: xr.Dataset, by: str | ArrayLike) -> NDArray[Any]:
             known = [
                 str(name) for name, held in rows.coords.items() if held.dims == ("row",) and name != "row"
             ]
-            hint = f"; it has {', '.join(known)}" if known else "; ingest with --covariate NAME keeps one"
+            hint = f"; they have {', '.join(known)}" if known else "; ingest with --covariate NAME keeps one"
             raise UsageError(f"by: the rows have no covariate {by!r}{hint}")
         return np.asarray(rows[by].values)
     labels = np.asarray(by)

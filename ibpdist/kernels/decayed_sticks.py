@@ -11,9 +11,11 @@ natural gradients, with steps that are halved until the objective rises.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 from ibpdist.kernels.gamma import digamma, digamma_rest, log_gamma_rest, trigamma
 from ibpdist.kernels.options import INLINED, OPTIONS
@@ -93,79 +95,116 @@ def _with_rest(a, b, u, v, start, gap, near, m, sums):
     )
 
 
-@njit(**INLINED)
-def _stick_value(a, b, on, off, weight, delta):
-    """What the objective says of q(V) (beta_process.md 5), given Delta."""
-    both = digamma(a + b)
-    log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    odds = (on + 1 - a) * (digamma(a) - both) + (off + 1 - b) * (digamma(b) - both)
-    return odds + log_beta - weight * delta
+class Stick(NamedTuple):
+    """q(V) = Beta(x, y): on E log V + off E log(1 - V) + H(V) - weight Delta, the decay being Gamma(u, v)."""
+
+    on: float
+    off: float
+    weight: float
+    u: float
+    v: float
+
+
+class Decay(NamedTuple):
+    """q(T) = Gamma(x, y): shape E log T - rate E T + H(T) - weight Delta, the stick being Beta(a, b)."""
+
+    shape: float
+    rate: float
+    weight: float
+    a: float
+    b: float
+
+
+def look(block, x, y, nodes, shares):
+    """The objective of a block at (x, y), and the slopes of Delta there."""
+    raise NotImplementedError("compiled only")
+
+
+def target(block):
+    """(x, y) of the optimum without Delta, where the law is conjugate."""
+    raise NotImplementedError("compiled only")
+
+
+def information(block, x, y):
+    """Fisher information of (x, y): first, mixed, second."""
+    raise NotImplementedError("compiled only")
+
+
+@overload(look, jit_options=OPTIONS)
+def _look_at_stick(block, x, y, nodes, shares):
+    if block.instance_class is not Stick:
+        return None
+
+    def impl(block, x, y, nodes, shares):
+        delta, dx, dy, _, _ = absence(x, y, block.u, block.v, nodes, shares)
+        both = digamma(x + y)
+        log_beta = math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
+        odds = (block.on + 1 - x) * (digamma(x) - both) + (block.off + 1 - y) * (digamma(y) - both)
+        return odds + log_beta - block.weight * delta, dx, dy
+
+    return impl
+
+
+@overload(look, jit_options=OPTIONS)
+def _look_at_decay(block, x, y, nodes, shares):
+    if block.instance_class is not Decay:
+        return None
+
+    def impl(block, x, y, nodes, shares):
+        delta, _, _, dx, dy = absence(block.a, block.b, x, y, nodes, shares)
+        log_mean = digamma(x) - math.log(y)
+        entropy = x - math.log(y) + math.lgamma(x) + (1 - x) * digamma(x)
+        value = block.shape * log_mean - block.rate * x / y + entropy - block.weight * delta
+        return value, dx, dy
+
+    return impl
+
+
+@overload(target, jit_options=INLINED)
+def _target(block):
+    if block.instance_class is Stick:
+        return lambda block: (block.on + 1.0, block.off + 1.0)
+    return lambda block: (block.shape + 1.0, block.rate)
+
+
+@overload(information, jit_options=INLINED)
+def _information(block, x, y):
+    if block.instance_class is Decay:
+        return lambda block, x, y: (trigamma(x), -1.0 / y, x / (y * y))
+
+    def impl(block, x, y):
+        both = trigamma(x + y)
+        return trigamma(x) - both, -both, trigamma(y) - both
+
+    return impl
 
 
 @njit(**OPTIONS)
-def climb_stick(a, b, u, v, on, off, weight, nodes, shares):
-    """(a, b) where on E log V + off E log(1 - V) + H(V) - weight Delta is highest."""
-    delta, da, db, _, _ = absence(a, b, u, v, nodes, shares)
-    value = _stick_value(a, b, on, off, weight, delta)
+def climb_block(block, x, y, nodes, shares):
+    """(x, y) where the objective of a stick or a decay is highest, from there."""
+    value, dx, dy = look(block, x, y, nodes, shares)
+    best_x, best_y = target(block)
     for _ in range(STEPS):
-        one, two, both = trigamma(a), trigamma(b), trigamma(a + b)
-        one, two = one - both, two - both
-        size = one * two - both * both
-        step_a = on + 1 - a - weight * (two * da + both * db) / size
-        step_b = off + 1 - b - weight * (both * da + one * db) / size
-        slope_a = one * (on + 1 - a) - both * (off + 1 - b) - weight * da
-        slope_b = two * (off + 1 - b) - both * (on + 1 - a) - weight * db
-        rise, length, found = slope_a * step_a + slope_b * step_b, 1.0, False
+        one, cross, two = information(block, x, y)
+        size, gap_x, gap_y = one * two - cross * cross, best_x - x, best_y - y
+        step_x = gap_x - block.weight * (two * dx - cross * dy) / size
+        step_y = gap_y - block.weight * (one * dy - cross * dx) / size
+        rise = (one * gap_x + cross * gap_y - block.weight * dx) * step_x
+        rise += (cross * gap_x + two * gap_y - block.weight * dy) * step_y
         if not rise > STILL * (1 + abs(value)):
             break
+        length, found = 1.0, False
         for _ in range(HALVINGS):
-            x, y = a + length * step_a, b + length * step_b
-            if LEAST <= x <= MOST and LEAST <= y <= MOST:
-                delta, dx, dy, _, _ = absence(x, y, u, v, nodes, shares)
-                reached = _stick_value(x, y, on, off, weight, delta)
+            near_x, near_y = x + length * step_x, y + length * step_y
+            if LEAST <= near_x <= MOST and LEAST <= near_y <= MOST:
+                reached, slope_x, slope_y = look(block, near_x, near_y, nodes, shares)
                 if reached >= value + ARMIJO * length * rise:
-                    a, b, da, db, value, found = x, y, dx, dy, reached, True
+                    x, y, value, dx, dy, found = near_x, near_y, reached, slope_x, slope_y, True
                     break
             length *= 0.5
         if not found:
             break
-    return a, b
-
-
-@njit(**INLINED)
-def _decay_value(u, v, shape, rate, weight, delta):
-    log_mean = digamma(u) - math.log(v)
-    entropy = u - math.log(v) + math.lgamma(u) + (1 - u) * digamma(u)
-    return shape * log_mean - rate * u / v + entropy - weight * delta
-
-
-@njit(**OPTIONS)
-def climb_decay(a, b, u, v, shape, rate, weight, nodes, shares):
-    """(u, v) where shape E log T - rate E T + H(T) - weight Delta is highest."""
-    delta, _, _, du, dv = absence(a, b, u, v, nodes, shares)
-    value = _decay_value(u, v, shape, rate, weight, delta)
-    for _ in range(STEPS):
-        one, cross, two = trigamma(u), -1 / v, u / (v * v)
-        size = one * two - cross * cross
-        step_u = shape + 1 - u - weight * (two * du - cross * dv) / size
-        step_v = rate - v - weight * (one * dv - cross * du) / size
-        slope_u = one * (shape + 1 - u) + cross * (rate - v) - weight * du
-        slope_v = cross * (shape + 1 - u) + two * (rate - v) - weight * dv
-        rise, length, found = slope_u * step_u + slope_v * step_v, 1.0, False
-        if not rise > STILL * (1 + abs(value)):
-            break
-        for _ in range(HALVINGS):
-            x, y = u + length * step_u, v + length * step_v
-            if LEAST <= x <= MOST and LEAST <= y <= MOST:
-                delta, _, _, dx, dy = absence(a, b, x, y, nodes, shares)
-                reached = _decay_value(x, y, shape, rate, weight, delta)
-                if reached >= value + ARMIJO * length * rise:
-                    u, v, du, dv, value, found = x, y, dx, dy, reached, True
-                    break
-            length *= 0.5
-        if not found:
-            break
-    return u, v
+    return x, y
 
 
 @njit(cache=True, **OPTIONS)
@@ -186,8 +225,8 @@ def climb(sticks, decays, on, off, weight, shape, rate, absent, moved, nodes, sh
     sticks, decays = sticks.copy(), decays.copy()
     for k in range(len(sticks)):
         a, b, u, v = sticks[k, 0], sticks[k, 1], decays[k, 0], decays[k, 1]
-        a, b = climb_stick(a, b, u, v, on[k], off[k], weight[k], nodes, shares)
+        a, b = climb_block(Stick(on[k], off[k], weight[k], u, v), a, b, nodes, shares)
         if moved[k]:
-            u, v = climb_decay(a, b, u, v, shape[k], rate[k], absent[k], nodes, shares)
+            u, v = climb_block(Decay(shape[k], rate[k], absent[k], a, b), u, v, nodes, shares)
         sticks[k, 0], sticks[k, 1], decays[k, 0], decays[k, 1] = a, b, u, v
     return sticks, decays

@@ -25,10 +25,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ibpdist.kernels.gamma import digamma
 from ibpdist.kernels.options import INLINED, OPTIONS
-
-FIRST_FAR = 8.0
-"""From here on the series of digamma in 1 / x^2 has an error below 1e-13."""
 
 LEAST_RATE = 1e-8
 """c of a row that has no feature, nearly."""
@@ -90,19 +88,6 @@ def empty_sums(words: int, features: int) -> TokenSums:
     """Sums of no rows."""
     on, seen, exposed = np.zeros((3, features))
     return TokenSums(np.zeros((words, features)), on, seen, exposed, np.zeros(2))
-
-
-@njit(**INLINED)
-def _digamma(x):
-    """For x > 0: the recurrence up to FIRST_FAR, then the series."""
-    rest = 0.0
-    while x < FIRST_FAR:
-        rest -= 1.0 / x
-        x += 1.0
-    q = 1.0 / (x * x)
-    series = 1 / 132 - q * (691 / 32760 - q / 12)
-    series = 1 / 12 - q * (1 / 120 - q * (1 / 252 - q * (1 / 240 - q * series)))
-    return rest + math.log(x) - 0.5 / x - q * series
 
 
 @njit(**INLINED)
@@ -201,7 +186,7 @@ def _end(n, length, known, rows, new, f, low, sums):
         sums.exposed[k] += f[k] * exposure
         some = -math.expm1(-np.float64(y[k]))
         if some > 0.0:
-            sums.seen[k] += some * (_digamma(known.shape[k] + y[k] / some) - low[k])
+            sums.seen[k] += some * (digamma(known.shape[k] + y[k] / some) - low[k])
     sums.scalars[1] += length
 
 

@@ -40,7 +40,7 @@ def test_a_group_of_one_row_shares_nothing_with_itself():
 
 
 def test_unknown_groups_are_refused():
-    with pytest.raises(UsageError, match="no covariate 'site'; it has region"):
+    with pytest.raises(UsageError, match="no covariate 'site'; they have region"):
         ibp.shared_features(result(4, region=["a", "b", "a", "b"]), "site")
     with pytest.raises(UsageError, match="no covariate 'site'; ingest with --covariate NAME"):
         ibp.shared_features(result(4), "site")

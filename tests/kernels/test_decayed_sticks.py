@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import betaln, digamma, gammaln, polygamma
 
 from ibpdist.kernels import gamma
-from ibpdist.kernels.decayed_sticks import absence, absences, climb_decay, climb_stick
+from ibpdist.kernels.decayed_sticks import Decay, Stick, absence, absences, climb_block
 from ibpdist.model.priors._octaves import octaves
 
 NODES = octaves()
@@ -92,7 +92,7 @@ def test_a_stick_climbs_to_the_optimum(counts):
         odds = (on + 1 - a) * (digamma(a) - both) + (off + 1 - b) * (digamma(b) - both)
         return -(odds + betaln(a, b) - weight * delta(a, b, 2.0, 5.0))
 
-    found = climb_stick(1.0, 1.0, 2.0, 5.0, on, off, weight, *NODES)
+    found = climb_block(Stick(on, off, weight, 2.0, 5.0), 1.0, 1.0, *NODES)
     other = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-11})
     assert loss(np.log(found)) <= other.fun + 1e-6
 
@@ -106,14 +106,17 @@ def test_a_decay_climbs_to_the_optimum(counts):
         entropy = u - np.log(v) + gammaln(u) + (1 - u) * digamma(u)
         return -(shape * (digamma(u) - np.log(v)) - rate * u / v + entropy - weight * delta(3, 2, u, v))
 
-    found = climb_decay(3.0, 2.0, 1.0, 1.0, shape, rate, weight, *NODES)
+    found = climb_block(Decay(shape, rate, weight, 3.0, 2.0), 1.0, 1.0, *NODES)
     other = minimize(loss, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-11})
     assert loss(np.log(found)) <= other.fun + 1e-6
 
 
 def test_without_absence_a_step_is_conjugate():
-    assert climb_stick(7.0, 2.0, 1.0, 1.0, 12.0, 5.0, 0.0, *NODES) == pytest.approx((13.0, 6.0), rel=1e-12)
-    assert climb_decay(1.0, 1.0, 7.0, 2.0, 3.0, 5.0, 0.0, *NODES) == pytest.approx((4.0, 5.0), rel=1e-12)
+    for block, from_here, best in (
+        (Stick(12.0, 5.0, 0.0, 1.0, 1.0), (7.0, 2.0), (13.0, 6.0)),
+        (Decay(3.0, 5.0, 0.0, 1.0, 1.0), (7.0, 2.0), (4.0, 5.0)),
+    ):
+        assert climb_block(block, *from_here, *NODES) == pytest.approx(best, rel=1e-12)
 
 
 def test_nodes_sum_polynomials_of_an_octave():

@@ -12,7 +12,7 @@ from ibpdist.kernels import rounds as kernel
 from ibpdist.model.priors import _atoms
 from ibpdist.model.priors._atoms import Atoms, Level, Process, Seen
 from ibpdist.model.priors._base import PriorSums
-from ibpdist.model.priors.beta_process import BetaProcess, seen_atoms
+from ibpdist.model.priors.beta_process import BetaProcess, _with, seen_atoms
 from tests.support import beta_process_reference as ref
 
 ROUND_PRIORS = ("exchangeable", "paper-exact", "paper-markov")
@@ -162,8 +162,6 @@ def test_no_block_lowers_the_objective(round_prior, shared, seed):
             if block == "levels":
                 params = prior._with_laws(params, params.atoms.level_laws())
             else:
-                from ibpdist.model.priors.beta_process import _with
-
                 params = _with(params, getattr(made, block)(params.atoms, seen))
             after = prior._total(params, seen)
             assert after >= before - 1e-9 * abs(before), block
