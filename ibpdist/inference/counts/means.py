@@ -1,7 +1,7 @@
 """Features of counts by collapsed means: rows against the expected tokens of the step before.
 
-The equations are in counts.md, sections 2 to 7. A step bounds nothing. What a fit is compared by, and what ends it, is how well it predicts a share of the
-tokens of its rows that it does not see: the objective is their log density, and it may fall.
+A step bounds nothing (counts.md 2). What a fit is compared by, and what ends it, is how well it predicts a
+share of the tokens of its rows that it does not see: the objective is their log density, and it may fall.
 """
 
 from __future__ import annotations
