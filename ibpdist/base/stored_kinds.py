@@ -42,6 +42,8 @@ HOMES: Mapping[str, str] = {
     "started-by-fit-params": "ibpdist.inference.gibbs.started_by_fit",
     "stick-breaking-params": "ibpdist.model.priors.stick_breaking",
     "survey": "ibpdist.model.observations._base",
+    "token-draw-params": "ibpdist.inference.counts.draws",
+    "token-draw-row-state": "ibpdist.inference.counts.draws",
     "token-params": "ibpdist.inference.counts.params",
     "token-row-state": "ibpdist.inference.counts.params",
 }

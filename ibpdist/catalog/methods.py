@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -106,8 +107,12 @@ def _after_fit(model: AnyModel, asked: MethodOptions, sampler: AnyParallel) -> A
 
     if asked.settings.get("start", "auto") not in ("auto", "fit"):
         return sampler
-    steps = max(1, min(FIT, asked.burn // 2)) if asked.burn else 0
-    return StartedByFit(variational(model, asked), sampler, steps)
+    return StartedByFit(variational(model, asked), sampler, _fit_steps(asked))
+
+
+def _fit_steps(asked: MethodOptions) -> int:
+    """Most steps of the fit that a sampler begins with."""
+    return max(1, min(FIT, asked.burn // 2)) if asked.burn else 0
 
 
 def _collapsed_means(model: CountModel, asked: MethodOptions) -> AnyParallel:
@@ -117,6 +122,23 @@ def _collapsed_means(model: CountModel, asked: MethodOptions) -> AnyParallel:
 
     begin = asked.start(model.weights.default_start, {one.name: one for one in (Documents, RandomWords)})
     return TokenMeans(model, asked.features, asked.number("hidden", 0.05, 0.0), begin)
+
+
+def _token_draws(model: CountModel, asked: MethodOptions) -> AnyParallel:
+    """All rows of counts at once; `auto` begins where collapsed means end."""
+    from ibpdist.inference.counts.documents import Documents, RandomWords
+    from ibpdist.inference.counts.draws import TokenDraws, hand_tokens
+    from ibpdist.inference.gibbs.started_by_fit import StartedByFit
+    from ibpdist.model.model import CountModel
+
+    begins = {"fit": Documents} | {one.name: one for one in (Documents, RandomWords)}
+    sampler = TokenDraws(model, asked.features, asked.start("fit", begins))
+    if asked.settings.get("start", "auto") not in ("auto", "fit"):
+        return sampler
+    observation = dataclasses.replace(model.observation, eta=model.observation.first_eta)
+    means = CountModel(_prior_of_fit(model.prior), model.weights, observation)
+    fit = _collapsed_means(means, MethodOptions(asked.features, asked.inner, 0, {}))
+    return StartedByFit(fit, sampler, _fit_steps(asked), hand_tokens)
 
 
 def _random() -> Any:
@@ -161,6 +183,7 @@ METHODS: Mapping[str, Method] = {
     "uncollapsed": Method(("start", "candidates"), _in_turn("uncollapsed")),
     "particle": Method(("particles",), _particle),
     "collapsed_means": Method(("start", "hidden"), _collapsed_means),
+    "token_draws": Method(("start",), _token_draws),
 }
 IN_TURN = ("collapsed", "uncollapsed", "particle")
 """Methods that take the rows one after the other."""
@@ -169,16 +192,19 @@ IN_TURN = ("collapsed", "uncollapsed", "particle")
 def variational(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     """The fit that a sampler of this model begins with: of the same observation and weights."""
     from ibpdist.model.model import Model
+
+    one = Model(_prior_of_fit(model.prior), model.weights, model.observation)
+    return _ascent(one, MethodOptions(asked.features, asked.inner, 0, {}))
+
+
+def _prior_of_fit(prior: Any) -> Prior:
+    """The prior of the fit that a sampler with this one begins with; all priors that are sampled have a
+    mass."""
     from ibpdist.model.priors._base import Number
     from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
     from ibpdist.model.priors.stick_breaking import StickBreaking
 
-    mass = model.prior.mass  # type: ignore[attr-defined]  # all priors that are sampled have one
-    unlimited = model.prior.number is Number.UNLIMITED
-    prior = StickBreaking(mass) if unlimited else BetaBernoulli(mass)
-    return _ascent(
-        Model(prior, model.weights, model.observation), MethodOptions(asked.features, asked.inner, 0, {})
-    )
+    return StickBreaking(prior.mass) if prior.number is Number.UNLIMITED else BetaBernoulli(prior.mass)
 
 
 def default_start(prior: Prior | type[Prior], weights: WeightsKind | type[WeightsKind]) -> str:

@@ -71,7 +71,8 @@ class System:
     def defaults(self) -> Mapping[str, object]:
         """Settings unless told otherwise, where they are not those of the axis."""
         parts = (self.weights_type, self.observation_type, self.prior_type)
-        return {name: value for part in parts for name, value in part.fit_settings.items()}
+        found = {name: value for part in parts for name, value in part.fit_settings.items()}
+        return found | (dict(self.observation_type.draw_settings) if self.sampler else {})
 
 
 STARTS = (
@@ -139,6 +140,15 @@ SYSTEMS: Mapping[str, System] = _table(
             ("infinite", "stick_breaking", "topics of counts, unknown number"),
             ("beta-process", "beta_process", "topics of counts, beta process"),
         )
+    ),
+    (
+        "counts-gibbs-finite",
+        "token_draws",
+        "beta_bernoulli",
+        "gamma",
+        DRAW,
+        "exact sampler of counts, K features",
+        "poisson",
     ),
 )
 

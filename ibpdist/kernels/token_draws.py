@@ -51,12 +51,21 @@ class RowDraws(NamedTuple):
 
 
 class DrawnSums(NamedTuple):
-    """`y` (word, feature); `on`, `tables` and `exposed` (feature): sum z, sum l, sum z log((1 + c) / c)."""
+    """`y` (word, feature); `on`, `tables` and `exposed` (feature): sum z, sum l, sum z log((1 + c) / c);
+    `scalars`: log probability of which tokens rows have of the features (w integrated out), sum log c,
+    sum c."""
 
     y: Any
     on: Any
     tables: Any
     exposed: Any
+    scalars: Any
+
+
+def no_sums(words: int, features: int) -> DrawnSums:
+    """Sums of no rows."""
+    on, tables, exposed = np.zeros((3, features))
+    return DrawnSums(np.zeros((words, features)), on, tables, exposed, np.zeros(3))
 
 
 @njit(**OPTIONS)
@@ -138,9 +147,15 @@ def draw_rows(entries, known, rows, first, key, sums):
         place[0] = 0
         _draw_weights(n, row, place, key, known, rows)
         _draw_tokens(n, row, place, key, entries, known, rows, cumulated, sums)
-        exposure = math.log1p(1.0 / rows.rate[n])
+        exposure, paid = math.log1p(1.0 / rows.rate[n]), math.log1p(rows.rate[n])
+        sums.scalars[1] += math.log(rows.rate[n])
+        sums.scalars[2] += rows.rate[n]
         for k in range(known.shape.size):
             if rows.z[n, k]:
+                r, tokens = known.shape[k], rows.y[n, k]
+                sums.scalars[0] -= r * exposure + tokens * paid
+                if tokens:
+                    sums.scalars[0] += math.lgamma(r + tokens) - math.lgamma(r)
                 sums.on[k] += 1.0
                 sums.exposed[k] += exposure
                 sums.tables[k] += _tables(rows.y[n, k], known.shape[k], row, place, key)

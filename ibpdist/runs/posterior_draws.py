@@ -35,16 +35,18 @@ ROWS_KEPT = 1 << 28
 BLOCK = 1 << 20
 """Bytes of a chunk of draws, which holds at least one."""
 _NAME = re.compile(r"(\d+)-(\d+)\.rec")
-PLACED = ("mean", "prevalence", "chance", "id", "weight_mean")
+PLACED = ("mean", "prevalence", "chance", "id", "weight_mean", "weight_shape", "tokens")
 """What is kept of every feature of a draw."""
-OPTIONAL = ("intercept", "weight_mean", "row_freedom")
+OPTIONAL = (
+    "noise", "scale", "intercept", "weight_mean", "row_freedom", "weight_shape", "tokens", "eta",
+)  # fmt: skip
 """What only some models have."""
 
 
 @struct("feature-draw", since=1)
 class Drawn:
-    """One draw of one chain; `z` (row, feature) has no rows when they are not kept. `intercept`,
-    `weight_mean` and `row_freedom` are NaN where the model has none."""
+    """One draw of one chain; `z` (row, feature) has no rows when they are not kept. What is optional is NaN
+    where the model has none."""
 
     mean: Array = dims("feature column")
     prevalence: Array = dims("feature")
@@ -57,6 +59,9 @@ class Drawn:
     intercept: Array = dims("column", default=np.nan)
     weight_mean: Array = dims("feature", default=np.nan)
     row_freedom: Array = dims(default=np.nan)
+    weight_shape: Array = dims("feature", default=np.nan)
+    tokens: Array = dims("feature", default=np.nan)
+    eta: Array = dims(default=np.nan)
 
 
 @dataclass(frozen=True)
@@ -121,13 +126,14 @@ class DrawStore:
         return Drawn(
             mean=mean.astype(np.float32),
             z=z,
-            noise=np.atleast_1d(named["noise"][1]),
-            scale=np.atleast_1d(named["scale"][1]),
+            noise=np.atleast_1d(_or_none(named, "noise", ())),
+            scale=np.atleast_1d(_or_none(named, "scale", ())),
             mass=named["mass"][1],
             **{name: named[name][1] for name in ("prevalence", "chance", "id")},
             intercept=_or_none(named, "intercept", mean.shape[1:]),
             weight_mean=_or_none(named, "weight_mean", mean.shape[:1]),
-            row_freedom=_or_none(named, "row_freedom", ()),
+            **{name: _or_none(named, name, ()) for name in ("row_freedom", "eta")},
+            **{name: _or_none(named, name, mean.shape[:1]) for name in ("weight_shape", "tokens")},
         )
 
 

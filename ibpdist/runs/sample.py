@@ -121,10 +121,13 @@ def _posterior(run: RunDirectory, plan: Plan, terms: list[dict[int, dict[str, fl
 def _scalars(drawn: Drawn) -> dict[str, float]:
     """Mass, variances and freedom; of variances that differ by column the mean of their logarithms."""
     scalars = {"mass": float(drawn.mass)}
-    if np.isfinite(drawn.row_freedom):
-        scalars["row_freedom"] = float(drawn.row_freedom)
+    for name in ("row_freedom", "eta"):
+        if np.isfinite(getattr(drawn, name)):
+            scalars[name] = float(getattr(drawn, name))
     for name in ("noise", "scale"):
         values = np.asarray(getattr(drawn, name), dtype=float)
+        if np.isnan(values).all():
+            continue
         if values.size == 1:
             scalars[name] = float(values.item())
         elif values.size:

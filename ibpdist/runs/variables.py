@@ -86,6 +86,7 @@ PARAMS = Group(
         Variable("weight_mean", "feature", "mean of the weights of rows that have the feature, for `fa`"),
         Variable("tokens", "feature", "of counts: expected number of tokens of the feature"),
         Variable("weight_shape", "feature", "of counts: shape of the gamma weights of the feature"),
+        Variable("eta", "", "of counts: concentration of the words of a feature, where it is drawn"),
         Variable("score", "", "of counts: log density of hidden tokens of the rows", "nats per hidden token"),
         Variable("scored_tokens", "", "of counts: number of hidden tokens"),
         Variable("row_freedom", "", "degrees of freedom of the noise of rows, with `row_noise`"),
@@ -116,6 +117,7 @@ ROWS = Group(
 _TERMS = (
     Variable("likelihood", "(chain) step", "expected log likelihood of the data", NATS),
     Variable("prediction", "(chain) step", "log density of hidden tokens of counts", NATS),
+    Variable("shapes", "(chain) step", "prior of the shapes of weights of counts, of a sampler", NATS),
     Variable("dictionary", "(chain) step", "prior and entropy of the dictionary", NATS),
     Variable("weights", "(chain) step", "prior and entropy of the weights", NATS),
     Variable("weight means", "(chain) step", "prior of the means of the weights, of a sampler", NATS),
@@ -267,6 +269,7 @@ POSTERIOR = Group(
         Variable("scale", "chain draw", "variance of the entries of the dictionary", SQUARED),
         Variable("log_scale", "chain draw", "mean over the features of the log variance of their entries"),
         Variable("row_freedom", "chain draw", "degrees of freedom of the noise of rows, with `row_noise`"),
+        Variable("eta", "chain draw", "of counts: concentration of the words of a feature"),
     ),
     "table",
 )
@@ -285,6 +288,9 @@ DRAWS = Group(
         Variable("intercept", "chain draw column", "value that every row has, with `intercept`", DATA),
         Variable("weight_mean", "chain draw place", "mean of the weights of the feature, for `fa`"),
         Variable("row_freedom", "chain draw", "degrees of freedom of the noise of rows, with `row_noise`"),
+        Variable("weight_shape", "chain draw place", "of counts: shape of the weights of the feature"),
+        Variable("tokens", "chain draw place", "of counts: number of tokens of the feature"),
+        Variable("eta", "chain draw", "of counts: concentration of the words of a feature"),
         Variable("z", "chain draw row place", "whether the row has the feature"),
     ),
 )

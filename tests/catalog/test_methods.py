@@ -10,7 +10,7 @@ from ibpdist.inference.ascent.search import Search
 from ibpdist.inference.gibbs.started_by_fit import StartedByFit
 from ibpdist.inference.in_turn.chain_started_by_fit import ChainStartedByFit
 
-BEGUN = [name for name, row in SYSTEMS.items() if row.sampler and row.method != "particle"]
+BEGUN = [name for name, row in SYSTEMS.items() if row.sampler and row.method != "particle" and not row.counts]
 FITS = {"buffet": "stick_breaking", "beta_bernoulli": "beta_bernoulli"}
 """The prior of the fit that a sampler with a prior begins with."""
 

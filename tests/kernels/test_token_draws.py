@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ibpdist.base.randomness import Draws
-from ibpdist.kernels.token_draws import DrawnSums, Globals, RowDraws, draw_rows
+from ibpdist.kernels.token_draws import Globals, RowDraws, draw_rows, no_sums
 from ibpdist.kernels.tokens import Entries
 
 ROWS, COLUMNS, FEATURES = 4, 3, 2
@@ -19,10 +19,6 @@ def entries_of(x):
 def blank(rows, features):
     table = np.zeros((rows, features))
     return RowDraws(table.astype(np.int64), table.astype(np.int64), table.copy(), np.ones(rows))
-
-
-def no_sums(columns, features):
-    return DrawnSums(np.zeros((columns, features)), *np.zeros((3, features)))
 
 
 def odds(prevalence):

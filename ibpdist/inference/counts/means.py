@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import digamma
 
 from ibpdist.base.errors import UsageError
@@ -22,7 +21,7 @@ from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.inference._base import Info, Known
 from ibpdist.inference.ascent.coordinate import ACTIVE
 from ibpdist.inference.counts.documents import BeginWords, Documents
-from ibpdist.inference.counts.params import TokenParams, TokenRowState, TokenStepSums
+from ibpdist.inference.counts.params import TokenParams, TokenRowState, TokenStepSums, order_of
 from ibpdist.inference.stopping import WINDOW
 from ibpdist.kernels import tokens
 from ibpdist.model.model import CountModel
@@ -56,6 +55,8 @@ class TokenMeans:
     def __post_init__(self) -> None:
         if not 0 < self.hidden < 1:
             raise UsageError(f"hidden is {self.hidden:g}; expected a share greater than 0 and less than 1")
+        if self.model.observation.learned:
+            raise UsageError("eta: learn is for samplers, such as counts-gibbs-finite: give a number")
 
     def summarise(self, chunk: Chunk) -> Survey:
         """Facts of the data; refuses what is no count."""
@@ -137,7 +138,7 @@ class TokenMeans:
             y=sums.y,
             shape=learned.shape,
             odds=learned.odds,
-            eta=np.asarray(self.model.observation.eta),
+            eta=np.asarray(self.model.observation.first_eta),
             own=np.ones(()),
             folds=np.zeros(()),
             ids=params.ids,
@@ -199,11 +200,6 @@ class TokenMeans:
             "z": (("feature", "row"), present.T[order].astype(kind)),
             "w": (("feature", "row"), w.T[order].astype(kind)),
         }
-
-
-def order_of(params: TokenParams) -> NDArray[np.intp]:
-    """Features by falling prevalence, ties in their present order."""
-    return np.argsort(-params.on, kind="stable")
 
 
 def known_of(params: TokenParams, dtype: np.dtype[Any]) -> tokens.Known:

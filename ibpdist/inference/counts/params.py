@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ibpdist.base.structs import Array, dims, struct
 
@@ -57,3 +60,15 @@ class TokenStepSums:
     tokens: Array = dims()
     nats: Array = dims()
     scored: Array = dims()
+
+
+class HasOn(Protocol):
+    """Parameters that know how many rows have each feature."""
+
+    @property
+    def on(self) -> Array: ...
+
+
+def order_of(params: HasOn) -> NDArray[np.intp]:
+    """Features by falling prevalence, ties in their present order."""
+    return np.argsort(-params.on, kind="stable")

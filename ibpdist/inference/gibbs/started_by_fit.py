@@ -8,6 +8,7 @@ parameters, so row state that was lost is made again through both.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,15 +40,31 @@ class StartedByFitParams:
     last: Array = dims()
 
 
+Hand = Callable[[AnyParallel, Chunk, Any, Any, Draws], Any]
+"""(fit, chunk, row state and parameters of the fit, draws) -> row state of a sampler."""
+
+
+def hand_entries(fit: AnyParallel, chunk: Chunk, local: Any, params: Any, draws: Draws) -> RowState:
+    """z drawn from what the fit says of the rows, its weights and the precisions of the rows."""
+    named, found = fit.describe_rows(local, params), fit.handover_params(params)
+    z = named["z"][1]
+    on = draws.uniform("hand over", chunk.start, chunk.rows, len(z)) < z
+    w = named["w"][1] if "w" in named else np.zeros((0, chunk.rows), z.dtype)
+    precision = RowPrecision(named["precision"][1]) if "precision" in named else NOTHING
+    ids = found.ids[by_prevalence(found)]
+    return RowState(ids=ids, z=on.astype(z.dtype), w=w, precision=precision)
+
+
 @dataclass(frozen=True)
 class StartedByFit:
-    """At most `steps` steps of the fit, then the sampler, which takes a RowState of zeros and ones for its
-    own. Both are of the same observation and weights. Without a step of the fit the sampler begins by
+    """At most `steps` steps of the fit, then the sampler, to which `hand` gives what the fit says of rows.
+    Both are of the same observation and weights. Without a step of the fit the sampler begins by
     itself."""
 
     fit: AnyParallel
     sampler: AnyParallel
     steps: int = 200
+    hand: Hand = hand_entries
 
     def __post_init__(self) -> None:
         if self.steps < 0:
@@ -86,18 +103,8 @@ class StartedByFit:
         if isinstance(params.sampler, Nothing):
             return self.fit.local(chunk, local, params.fit, draws)
         if not isinstance(params.fit, Nothing):
-            local = self._handed(chunk, local, params, draws)
+            local = self.hand(self.fit, chunk, local, params.fit, draws)
         return self.sampler.local(chunk, local, params.sampler, draws)
-
-    def _handed(self, chunk: Chunk, local: Any, params: StartedByFitParams, draws: Draws) -> RowState:
-        """z drawn from what the fit says of the rows, its weights and the precisions of the rows."""
-        named, found = self.fit.describe_rows(local, params.fit), self.fit.handover_params(params.fit)
-        z = named["z"][1]
-        on = draws.uniform("hand over", chunk.start, chunk.rows, len(z)) < z
-        w = named["w"][1] if "w" in named else np.zeros((0, chunk.rows), z.dtype)
-        precision = RowPrecision(named["precision"][1]) if "precision" in named else NOTHING
-        ids = found.ids[by_prevalence(found)]
-        return RowState(ids=ids, z=on.astype(z.dtype), w=w, precision=precision)
 
     def update(self, params: StartedByFitParams, sums: Any, draws: Draws) -> tuple[StartedByFitParams, Info]:
         """A step of the fit, or of the sampler once the fit has converged."""

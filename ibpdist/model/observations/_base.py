@@ -100,6 +100,8 @@ class ObservationKind(Protocol):
     rules: ClassVar[frozenset[Rule]]
     fit_settings: ClassVar[Mapping[str, object]]
     """Settings unless told otherwise that are not those of their weights."""
+    draw_settings: ClassVar[Mapping[str, object]]
+    """The same of samplers, where they are others."""
 
 
 class Observation(ObservationKind, Protocol[Params, Sums]):

@@ -77,6 +77,7 @@ class Gaussian(NoiseAndScale):
     """Whether rows can have Gram matrices of their own."""
     rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
     fit_settings: ClassVar[Mapping[str, object]] = {}
+    draw_settings: ClassVar[Mapping[str, object]] = {}
 
     def summarise(self, chunk: Chunk) -> Survey:
         return survey_of(chunk)

@@ -23,6 +23,7 @@ from scipy.optimize import brentq
 from scipy.special import digamma, gammaincinv, gammaln
 
 from ibpdist.base.structs import NOTHING, Array, Nothing, dims, record, struct
+from ibpdist.model.slice_draw import slice_draw
 
 Float = NDArray[np.float64]
 LEAST, MOST = 1.0, 400.0
@@ -151,18 +152,14 @@ def best_freedom(rows: float, sums: RowNoiseSums) -> float:
 
 
 def drawn_freedom(rows: float, freedom: float, sums: RowNoiseSums, rng: np.random.Generator) -> float:
-    """nu given the precisions of the rows, its logarithm uniform between the limits: a slice of its density
-    through the present value, which is drawn from the whole range and narrowed until it is hit."""
+    """nu given the precisions of the rows, its logarithm uniform between the limits."""
 
     def density(log_nu: float) -> float:
         h = 0.5 * float(np.exp(log_nu))
         return rows * float(h * np.log(h) - gammaln(h)) + h * float(sums.log - sums.precision)
 
     at = float(np.log(np.clip(freedom, LEAST, MOST)))
-    low, high, level = float(np.log(LEAST)), float(np.log(MOST)), density(at) - rng.exponential()
-    while (tried := rng.uniform(low, high)) != at and density(tried) < level:
-        low, high = (tried, high) if tried < at else (low, tried)
-    return float(np.exp(tried))
+    return float(np.exp(slice_draw(density, at, float(np.log(LEAST)), float(np.log(MOST)), rng)))
 
 
 def score(rows: float, law: PrecisionLaw, sums: RowNoiseSums, total: float) -> float:

@@ -33,7 +33,7 @@ class Gamma:
     most_features: ClassVar[int] = 1000
     fit_settings: ClassVar[Mapping[str, object]] = {}
     rows_have: ClassVar[str] = "have weights of counts"
-    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
+    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN, Rule.DRAW})
 
     shape: str | float = "learn"
 
@@ -44,9 +44,14 @@ class Gamma:
         """(feature) shapes where a fit begins."""
         return np.full(features, BEGIN if isinstance(self.shape, str) else float(self.shape))
 
+    @property
+    def learned(self) -> bool:
+        """Whether shapes are learned."""
+        return isinstance(self.shape, str)
+
     def updated(self, shapes: Float, seen: Float, exposed: Float) -> Float:
         """A step of the fixed point of the shapes (counts.md 6), unless they are given."""
-        if not isinstance(self.shape, str):
+        if not self.learned:
             return shapes
         found: Float = np.clip(shapes * seen / np.maximum(exposed, 1e-300), LEAST, MOST)
         return found

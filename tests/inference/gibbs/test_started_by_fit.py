@@ -13,7 +13,7 @@ from ibpdist.base.structs import Nothing, arrays_of, pack, unpack
 from ibpdist.catalog.systems import build
 from ibpdist.inference.ascent.coordinate import Coordinate
 from ibpdist.inference.gibbs.anchored import Anchored
-from ibpdist.inference.gibbs.started_by_fit import StartedByFit
+from ibpdist.inference.gibbs.started_by_fit import StartedByFit, hand_entries
 from ibpdist.model.model import Model
 from ibpdist.model.observations._base import RowState
 from ibpdist.model.observations.gaussian import Gaussian
@@ -95,7 +95,7 @@ def test_rows_are_drawn_from_what_the_fit_says():
     alg, chunks, *rest = prepared("search", 4)
     *_, (_, _, states, _, params, _) = steps_of(alg, chunks, *rest, 4)
     named = alg.fit.describe_rows(states[0], params.fit)["z"][1]
-    drawn = [alg._handed(chunks[0], states[0], params, Draws(seed)) for seed in range(200)]
+    drawn = [hand_entries(alg.fit, chunks[0], states[0], params.fit, Draws(seed)) for seed in range(200)]
     ids = alg.fit.describe(params.fit)["id"][1]
     assert all(isinstance(d, RowState) and np.array_equal(d.ids, ids) for d in drawn)
     z = np.array([d.z for d in drawn])
@@ -107,7 +107,7 @@ def test_rows_are_drawn_from_what_the_fit_says():
 def test_weights_are_handed_over():
     alg, chunks, *rest = prepared("fa", 10)
     *_, (_, _, states, _, params, _) = steps_of(alg, chunks, *rest, 10)
-    held = alg._handed(chunks[1], states[1], params, Draws(1))
+    held = hand_entries(alg.fit, chunks[1], states[1], params.fit, Draws(1))
     np.testing.assert_array_equal(held.w, alg.fit.describe_rows(states[1], params.fit)["w"][1])
     assert np.abs(held.w).max() > 0.1
 

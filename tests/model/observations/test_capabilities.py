@@ -32,7 +32,7 @@ from ibpdist.model.weights.unit import Unit
 from tests.support.model_cases import chunked, fit
 
 CAPABILITIES = (Scalable, Tempered, Projected, Grouped, Padded, Additive)
-MEMBERS = ("name", "has_row_density", "dense", "rules")
+MEMBERS = ("counts", "name", "has_row_density", "dense", "rules")
 FUNCTIONS = ("summarise", "init", "adopt", "sweep", "update", "score", "describe")
 
 
