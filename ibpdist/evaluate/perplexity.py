@@ -79,15 +79,15 @@ class Scorer:
     shares: Shares
 
     @cached_property
-    def words(self) -> Values:
-        """(column) the law of words that is the same for all rows."""
-        return unigram(self.of)
+    def training(self) -> Values:
+        """(column) tokens of words in training."""
+        found: Values = np.mean([one.y.sum(axis=1) for one in self.of], axis=0)
+        return found
 
     @cached_property
-    def known(self) -> NDArray[np.bool_]:
-        """(column) whether a word occurs in training."""
-        found: NDArray[np.bool_] = np.any([one.y.sum(axis=1) > 0 for one in self.of], axis=0)
-        return found
+    def unigram(self) -> Values:
+        """(column) the law of words that is the same for all rows."""
+        return unigram(self.training)
 
     def place(self, index: int) -> PlacedChunk:
         """Place the seen tokens of a chunk."""
@@ -108,10 +108,10 @@ class Scorer:
         _, seen, hidden = self.protocol.halves(self.source.read(index))
         for part, laws in laws_of(self.of, placed.weights):
             own, rows = rows_between(hidden, part), placed.rows[part]
-            counts = np.array([own.counts, own.counts * self.known[own.columns]], float)
+            counts = np.array([own.counts, own.counts * (self.training[own.columns] > 0)], float)
             row = np.repeat(np.arange(own.rows), np.diff(own.starts))
             bursts = dispersed(laws, rows_between(seen, part), a)
-            found = (laws[row, own.columns], bursts[row, own.columns], self.words[own.columns])
+            found = (laws[row, own.columns], bursts[row, own.columns], self.unigram[own.columns])
             for estimate, chance in enumerate(found):
                 nats[estimate][:, rows] = _by_row(counts * np.log(chance), row, own.rows)
             tokens[:, rows] = _by_row(counts, row, own.rows)

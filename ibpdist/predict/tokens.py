@@ -141,10 +141,10 @@ def predicted_laws(of: Sequence[TokenPredictor], seen: Entries, steps: int = STE
     return np.concatenate([np.empty((0, of[0].columns)), *(laws for _, laws in laws_of(of, weights))])
 
 
-def unigram(of: Sequence[TokenPredictor]) -> Vector:
-    """(column) the law of words that is the same for all rows: their tokens in training, one more of each."""
-    words = np.mean([one.y.sum(axis=1) for one in of], axis=0) + 1.0
-    found: Vector = words / words.sum()
+def unigram(words: Vector) -> Vector:
+    """(column) the law of words that is the same for all rows, from their tokens in training: one token more
+    of each."""
+    found: Vector = (words + 1.0) / (words + 1.0).sum()
     return found
 
 

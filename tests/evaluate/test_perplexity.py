@@ -49,7 +49,9 @@ def plain(of, x, protocol, words=slice(None)):
     laws = predicted_laws(of, entries)
     a = count_rates(laws, entries).dispersion()
     found = np.zeros((3, len(x)))
-    for at, law in enumerate((laws, dispersed(laws, entries, a), unigram(of)[None])):
+    for at, law in enumerate(
+        (laws, dispersed(laws, entries, a), unigram(np.mean([one.y.sum(axis=1) for one in of], axis=0))[None])
+    ):
         found[at, scored] = np.sum((hidden[scored] * np.log(law))[:, words], axis=1)
     return found, hidden[:, words].sum(axis=1), a
 

@@ -121,10 +121,7 @@ def test_features_in_single_precision_predict_the_same():
 
 
 def test_the_unigram_law_has_one_token_more_of_every_word():
-    of = [predictor(seed=0), predictor(seed=1)]
-    words = (of[0].y + of[1].y).sum(axis=1) / 2 + 1
-    np.testing.assert_allclose(unigram(of), words / words.sum(), rtol=1e-13)
-    assert len(unigram(of)) == 9
+    np.testing.assert_allclose(unigram(np.array([5.0, 0.0, 2.0])), [0.6, 0.1, 0.3], rtol=1e-13)
 
 
 def test_some_rows_have_their_own_entries():
