@@ -19,6 +19,7 @@ HOMES: Mapping[str, str] = {
     "chain-reports": "ibpdist.inference.in_turn.chains",
     "covariance-question": "ibpdist.inference.starts.start_questions",
     "data-facts": "ibpdist.inference.in_turn.chains",
+    "documents-question": "ibpdist.inference.counts.documents",
     "failed-question": "ibpdist.inference.batch",
     "feature-draw": "ibpdist.runs.posterior_draws",
     "gaussian-params": "ibpdist.model.observations.gaussian_params",
@@ -41,6 +42,8 @@ HOMES: Mapping[str, str] = {
     "started-by-fit-params": "ibpdist.inference.gibbs.started_by_fit",
     "stick-breaking-params": "ibpdist.model.priors.stick_breaking",
     "survey": "ibpdist.model.observations._base",
+    "token-params": "ibpdist.inference.counts.params",
+    "token-row-state": "ibpdist.inference.counts.params",
 }
 
 TAG_OF_CLASS: Mapping[str, str] = {

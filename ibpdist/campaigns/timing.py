@@ -87,7 +87,7 @@ class Timing:
 
     def seen(self, spec: FitSpec) -> Source:
         """The rows of a trial as a fit sees them: it takes longer where cells are hidden."""
-        return seen_by_fits(self.rows, spec.holdout)
+        return seen_by_fits(self.rows, spec)
 
     def seconds(self, spec: FitSpec, stored: int) -> float:
         """Seconds of a fit: its start, its steps, writing `stored` bytes of result, and its score."""

@@ -11,9 +11,9 @@ from ibpdist.base.errors import UsageError
 if TYPE_CHECKING:
     from ibpdist.inference._base import AnyParallel
     from ibpdist.inference.in_turn.sequential import Sequential
-    from ibpdist.model.model import AnyModel
+    from ibpdist.model.model import AnyModel, CountModel
     from ibpdist.model.priors._base import Prior
-    from ibpdist.model.weights._base import Weights
+    from ibpdist.model.weights._base import WeightsKind
 
     Algorithm = AnyParallel | Sequential
 
@@ -63,7 +63,7 @@ class Method:
     """Names of its settings, and what makes the algorithm."""
 
     settings: tuple[str, ...]
-    make: Callable[[AnyModel, MethodOptions], Algorithm]
+    make: Callable[[Any, MethodOptions], Algorithm]
 
 
 def _ascent(model: AnyModel, asked: MethodOptions) -> AnyParallel:
@@ -110,6 +110,15 @@ def _after_fit(model: AnyModel, asked: MethodOptions, sampler: AnyParallel) -> A
     return StartedByFit(variational(model, asked), sampler, steps)
 
 
+def _collapsed_means(model: CountModel, asked: MethodOptions) -> AnyParallel:
+    """Expected tokens of counts, weights and words of features integrated out."""
+    from ibpdist.inference.counts.documents import Documents, RandomWords
+    from ibpdist.inference.counts.means import TokenMeans
+
+    begin = asked.start(model.weights.default_start, {one.name: one for one in (Documents, RandomWords)})
+    return TokenMeans(model, asked.features, asked.number("hidden", 0.05, 0.0), begin)
+
+
 def _random() -> Any:
     from ibpdist.inference.starts.begin import Random
 
@@ -151,6 +160,7 @@ METHODS: Mapping[str, Method] = {
     "collapsed": Method(("start",), _in_turn("collapsed")),
     "uncollapsed": Method(("start", "candidates"), _in_turn("uncollapsed")),
     "particle": Method(("particles",), _particle),
+    "collapsed_means": Method(("start", "hidden"), _collapsed_means),
 }
 IN_TURN = ("collapsed", "uncollapsed", "particle")
 """Methods that take the rows one after the other."""
@@ -171,10 +181,10 @@ def variational(model: AnyModel, asked: MethodOptions) -> AnyParallel:
     )
 
 
-def default_start(prior: Prior | type[Prior], weights: Weights | type[Weights]) -> str:
-    """That of the weights, and the principal one where rows have every feature: there rotations are
-    equivalent."""
-    return "principal" if prior.dense else weights.default_start
+def default_start(prior: Prior | type[Prior], weights: WeightsKind | type[WeightsKind]) -> str:
+    """That of the weights, and the principal one where real-valued rows have every feature: there rotations
+    are equivalent."""
+    return "principal" if prior.dense and not weights.counts else weights.default_start
 
 
 def starts() -> dict[str, Any]:

@@ -30,12 +30,12 @@ from pydantic_core import PydanticCustomError
 from ibpdist.base.errors import UsageError
 
 LARGEST_FILE = 1 << 20
-_POSITIVE = ("mass", "noise", "scale", "concentration")
+_POSITIVE = ("mass", "noise", "scale", "concentration", "eta", "smoothing", "shape")
 _LEAST, _MOST = 1e-120, 1e120
 """Between these a number can be squared and divided by; data whose numbers are larger are refused too."""
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,999})\Z")
 _FLOAT = re.compile(r"([-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z")
-_RECIPE = re.compile(r"(cells|rows)(:.*)?\Z")
+_RECIPE = re.compile(r"(cells|rows|tokens)(:.*)?\Z")
 _NOT_RESULT = {"data", "checkpoint"}
 _OPTIONAL = {"stability", "subsample", "member"}
 """Keys that a spec has only where they differ from their defaults, so that other specs keep their ids."""
@@ -68,7 +68,9 @@ def _setting(value: object) -> object:
 def _holdout(value: object) -> object:
     if isinstance(value, str):
         if not _RECIPE.match(value):
-            raise ValueError("expected a share of the columns, or a recipe that begins with cells or rows")
+            raise ValueError(
+                "expected a share of the columns, or a recipe that begins with cells, rows or tokens"
+            )
         _recipe(value)
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

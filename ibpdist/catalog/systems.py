@@ -14,9 +14,9 @@ from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions, default_sta
 
 if TYPE_CHECKING:
     from ibpdist.catalog.methods import Algorithm
-    from ibpdist.model.observations._base import Observation
+    from ibpdist.model.observations._base import ObservationKind
     from ibpdist.model.priors._base import Prior
-    from ibpdist.model.weights._base import Weights
+    from ibpdist.model.weights._base import Weights, WeightsKind
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,19 @@ class System:
         return found
 
     @property
-    def weights_type(self) -> type[Weights]:
-        found: type[Weights] = _weights()[self.weights]
+    def weights_type(self) -> type[WeightsKind]:
+        found: type[WeightsKind] = _weights()[self.weights]
         return found
 
     @property
-    def observation_type(self) -> type[Observation[Any, Any]]:
-        found: type[Observation[Any, Any]] = _observations()[self.observation]
+    def observation_type(self) -> type[ObservationKind]:
+        found: type[ObservationKind] = _observations()[self.observation]
         return found
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is for counts, or for real-valued data."""
+        return self.observation_type.counts
 
     @property
     def sampler(self) -> bool:
@@ -69,7 +74,10 @@ class System:
         return {name: value for part in parts for name, value in part.fit_settings.items()}
 
 
-STARTS = ("auto", "random", "rows", "svd", "spectral", "principal", "independent", "best", "fit", "empty")
+STARTS = (
+    "auto", "random", "rows", "svd", "spectral", "principal", "independent", "best", "documents", "fit",
+    "empty",
+)  # fmt: skip
 """How a fit may begin."""
 
 
@@ -123,6 +131,15 @@ SYSTEMS: Mapping[str, System] = _table(
     ("lg-uncollapsed-finite", "uncollapsed", "beta_bernoulli", "unit", DRAW, "rows in turn, simpler"),
     ("lg-uncollapsed-infinite", "uncollapsed", "buffet", "unit", DRAW, "rows in turn, simpler"),
     ("lg-particle", "particle", "buffet", "unit", DRAW, "particle filter, a baseline"),
+    *(
+        (f"counts-{name}", "collapsed_means", prior, "gamma", MEAN, summary, "poisson")
+        for name, prior, summary in (
+            ("dense", "always", "topics of counts: every row has all"),
+            ("finite", "beta_bernoulli", "topics of counts, K features"),
+            ("infinite", "stick_breaking", "topics of counts, unknown number"),
+            ("beta-process", "beta_process", "topics of counts, beta process"),
+        )
+    ),
 )
 
 
@@ -136,7 +153,7 @@ def build(
 ) -> Algorithm:
     """The algorithm of a system with at most `features` features; settings go to the axis that has them,
     the others to the method. `burn` steps of a sampler are not kept."""
-    from ibpdist.model.model import Model
+    from ibpdist.model.model import CountModel, Model
 
     row = find(system)
     wanted = {**row.defaults, **(settings or {})}
@@ -144,7 +161,8 @@ def build(
     weights = _make(row.weights_type, wanted)
     observation = _make(row.observation_type, wanted)
     _refuse_foreign(row, {**row.defaults, **(settings or {})})
-    model, method = Model(prior, weights, observation, row.rules), METHODS[row.method]
+    kind: type[Any] = CountModel if row.counts else Model
+    model, method = kind(prior, weights, observation, row.rules), METHODS[row.method]
     unknown = [name for name in wanted if name not in method.settings]
     if unknown:
         raise UsageError(_unknown("setting", unknown[0], settings_of(system)))
@@ -170,8 +188,8 @@ def entries(system: str, settings: Mapping[str, object]) -> int:
     """Numbers that a row keeps for each feature: z, and w where there are weights; twice as many while a
     move is tried, since rows can go back."""
     row = find(system)
-    moves = settings.get("moves", True) and not row.sampler
-    each = 2 if row.weights_type.has_weights else 1
+    moves = "moves" in METHODS[row.method].settings and settings.get("moves", True)
+    each = 2 if row.weights_type.has_weights and not row.counts else 1
     return each * (2 if moves else 1)
 
 
@@ -191,7 +209,7 @@ def most_features(system: str, settings: Mapping[str, object]) -> int:
     number = row.prior_type.number
     if number is Number.UNLIMITED:
         raise UsageError(f"K = auto: {system} has no limit and K is where it begins; use a number")
-    if number is Number.CAPACITY:
+    if number is Number.CAPACITY or row.counts:
         raise UsageError(
             f"K = auto: objectives of {system} at different K do not compare; give a number, or compare "
             f"several with ibpdist choose --system {system} -K 10,20,40"
@@ -222,16 +240,16 @@ def of_result(attributes: Mapping[Any, Any]) -> System:
 
 
 def weights_of(name: str) -> Weights:
-    """Weights by name."""
-    if name not in _weights():
-        raise UsageError(_unknown("weights", name, list(_weights())))
+    """Weights of real-valued data by name."""
+    if name not in weights_names():
+        raise UsageError(_unknown("weights", name, weights_names()))
     found: Weights = _weights()[name]()
     return found
 
 
 def weights_names() -> list[str]:
-    """Names of all weights."""
-    return list(_weights())
+    """Names of all weights of real-valued data."""
+    return [name for name, axis in _weights().items() if not axis.counts]
 
 
 def find(system: str) -> System:
@@ -273,16 +291,18 @@ def _priors() -> dict[str, Any]:
 @cache
 def _weights() -> dict[str, Any]:
     from ibpdist.model.weights.exponential import Exponential
+    from ibpdist.model.weights.gamma import Gamma
     from ibpdist.model.weights.laplace import Laplace
     from ibpdist.model.weights.normal import Normal
     from ibpdist.model.weights.unit import Unit
 
-    return {axis.name: axis for axis in (Unit, Normal, Laplace, Exponential)}
+    return {axis.name: axis for axis in (Unit, Normal, Laplace, Exponential, Gamma)}
 
 
 @cache
 def _observations() -> dict[str, Any]:
     from ibpdist.model.observations.gaussian import Gaussian
     from ibpdist.model.observations.joint import Joint
+    from ibpdist.model.observations.poisson import Poisson
 
-    return {axis.name: axis for axis in (Gaussian, Joint)}
+    return {axis.name: axis for axis in (Gaussian, Joint, Poisson)}

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ibpdist.data.entries import Entries
 
 Matrix = NDArray[Any]
 Labels = NDArray[Any]
@@ -28,6 +32,13 @@ class Chunk:
     @property
     def rows(self) -> int:
         return int(self.x.shape[0])
+
+    @cached_property
+    def entries(self) -> Entries:
+        """Its cells that are not zero, as counts; refused where a value is no count."""
+        from ibpdist.data.entries import entries_of
+
+        return entries_of(self)
 
     def part(self, first: int, last: int) -> Chunk:
         """Some of its rows, counted from its first."""

@@ -1,7 +1,7 @@
 """Tokens of counts that are held out of training.
 
-Of a row with L tokens all but the first ceil((1 - share) L) of a random order are hidden, so that a row of
-one token keeps it; which they are depends on the seed and the global row.
+Of a row with L tokens share L are hidden, rounded up or down at random so that this is their mean, but
+never all of them; which they are depends on the seed and the global row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data._split import TrainingPart, recipe, refuse_share
-from ibpdist.data.entries import Entries, entries_of
+from ibpdist.data.entries import Entries
 from ibpdist.kernels.token_split import hide_tokens
 
 
@@ -42,17 +42,27 @@ class HeldTokens:
 
     def chosen(self, start: int, rows: int) -> NDArray[np.bool_]:
         """(row) whether a row has hidden tokens."""
-        found: NDArray[np.bool_] = Draws(self.seed).uniform("held tokens", start, rows, 1)[0] < self.rows
+        found: NDArray[np.bool_] = self._uniforms(start, rows)[0] < self.rows
         return found
+
+    def _uniforms(self, start: int, rows: int) -> NDArray[np.float64]:
+        """(2, row): whether the row has hidden tokens, and how their number is rounded."""
+        return Draws(self.seed).uniform("held tokens", start, rows, 2)
 
     def hidden(self, start: int, entries: Entries) -> NDArray[np.int64]:
         """(entry) how many tokens are hidden, of rows from `start` on."""
         lengths, numbers = entries.lengths, np.arange(start, start + entries.rows)
-        wanted = lengths - np.ceil((1 - self.share) * lengths).astype(np.int64)
+        rounding = self._uniforms(start, entries.rows)[1]
+        wanted = np.minimum((self.share * lengths + rounding).astype(np.int64), np.maximum(lengths - 1, 0))
         wanted[~self.chosen(start, entries.rows)] = 0
         key = Draws(self.seed).key("hidden tokens")
         found: NDArray[np.int64] = hide_tokens(numbers, entries.starts, entries.counts, wanted, key)
         return found
+
+    def divided(self, start: int, entries: Entries) -> tuple[Entries, Entries]:
+        """The tokens that are seen, and those that are hidden, of rows from `start` on."""
+        hidden = self.hidden(start, entries)
+        return entries.with_counts(entries.counts - hidden), entries.with_counts(hidden)
 
 
 class HiddenTokens(TrainingPart):
@@ -60,6 +70,5 @@ class HiddenTokens(TrainingPart):
 
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)
-        entries = entries_of(chunk)
-        seen = entries.with_counts(entries.counts - self.split.hidden(chunk.start, entries))
+        seen, _ = self.split.divided(chunk.start, chunk.entries)
         return Chunk(index, chunk.start, seen.dense(self.columns, chunk.x.dtype))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ibpdist.catalog import systems
 from ibpdist.evaluate.recovery import MATCHED, compare
-from ibpdist.model.weights._base import Weights
+from ibpdist.model.weights._base import WeightsKind
 from ibpdist.runs.matching import STABLE, Matches, Matrix, Pairing, active, matched
 
 Array = NDArray[Any]
@@ -59,7 +59,7 @@ def stability(found: xr.Dataset) -> xr.Dataset:
     return made.assign_attrs(found.attrs | {"matched": MATCHED, "least": STABLE})
 
 
-def by_distance(weights: type[Weights]) -> Pairing:
+def by_distance(weights: type[WeightsKind]) -> Pairing:
     """Two features are the same when `recovery.compare` matches them, as far as weights leave them open."""
 
     def pair(found: Matrix, reference: Matrix) -> tuple[Array, Array]:

@@ -13,7 +13,6 @@ from typing import Any, Protocol, Self, TypeVar
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Named as Named
 from ibpdist.data._base import Chunk
-from ibpdist.model.model import AnyModel
 
 Params = TypeVar("Params")
 Local = TypeVar("Local")
@@ -49,6 +48,8 @@ class Info:
     """1 while a fit prepares the start of a sampler."""
     running: float | None = None
     """How many fits of a batch have not ended."""
+    slope: float | None = None
+    """Mean gain of the objective in each of the last steps, of a fit whose objective may fall."""
 
     @property
     def objective(self) -> float:
@@ -148,7 +149,7 @@ class RowInference(Parallel[Any, Any, Any], Protocol):
     """What finds the features of rows, of one model and without moves."""
 
     @property
-    def model(self) -> AnyModel: ...
+    def model(self) -> Any: ...
 
 
 AnySteps = Steps[Any, Any, Any]

@@ -54,6 +54,11 @@ AnySnapshot = Snapshot[Any]
 StopRule = Callable[[AnySnapshot | None, AnySnapshot], Stop | None]
 
 
+WINDOW, SLACK = 10, 10.0
+"""Steps over which an objective that may fall is looked at, and how much more than a bound it must gain: a
+part of its gains is noise."""
+
+
 @dataclass(frozen=True)
 class Converged:
     """The objective gains less than `rtol` of its size in a step, and nothing else is to be tried."""
@@ -71,6 +76,24 @@ class Converged:
             StopCode.CONVERGED,
             f"converged: the objective gained {gain:.3g} in step {now.step}, "
             f"less than {self.rtol:g} of {abs(level):.6g}",
+        )
+
+
+@dataclass(frozen=True)
+class Steady:
+    """An objective that may fall gains less than `SLACK` rtol of its size in a step, on average over the last
+    `WINDOW` steps."""
+
+    rtol: float = 1e-6
+
+    def __call__(self, before: AnySnapshot | None, now: AnySnapshot) -> Stop | None:
+        slope, level = now.info.slope, abs(now.info.objective)
+        if slope is None or slope > SLACK * self.rtol * level:
+            return None
+        return Stop(
+            StopCode.CONVERGED,
+            f"converged: the objective gained {slope:.3g} a step over the last {WINDOW} steps, "
+            f"at most {SLACK * self.rtol:g} of {level:.6g}",
         )
 
 

@@ -37,7 +37,7 @@ class Entries(NamedTuple):
     (entry): which of the chunk's words, and how many tokens."""
 
     starts: NDArray[np.int64]
-    words: NDArray[np.int64]
+    words: NDArray[np.integer[Any]]
     counts: Any
 
 
@@ -208,6 +208,29 @@ def keep_rho(entries, known, rows, rho, low, sums):
             rho[e] = out
             _add(out, entries.counts[e], new, sums.y[word])
         _end(n, length, known, rows, new, f, low, sums)
+
+
+@njit(cache=True, **OPTIONS)
+def log_densities(entries, known, rows, nats):
+    """Log density of the tokens of each row, into nats (row), given those that rows have of features: one of
+    word v has sum_k (y + f r) (Y_v + eta) / (Y_k + eta P) over its sum over all words.
+    """
+    features = known.shape.size
+    f, weights = np.empty(features), np.empty(features)
+    for n in range(nats.size):
+        if entries.starts[n] == entries.starts[n + 1]:
+            continue
+        _gates(rows.y[n], rows.rate[n], known, f)
+        whole = 0.0
+        for k in range(features):
+            weights[k] = rows.y[n, k] + f[k] * known.shape[k]
+            whole += weights[k]
+            weights[k] /= known.total[k] + known.spread
+        for e in range(entries.starts[n], entries.starts[n + 1]):
+            word, part = known.y[entries.words[e]], 0.0
+            for k in range(features):
+                part += weights[k] * (word[k] + known.eta)
+            nats[n] += entries.counts[e] * math.log(part / whole)
 
 
 @njit(cache=True, **OPTIONS)

@@ -7,9 +7,11 @@ from typing import Any, Generic
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import MEAN, Rule, Rules
-from ibpdist.model.observations._base import Observation, Params, Sums
+from ibpdist.model.observations._base import Observation, ObservationKind, Params, Sums
+from ibpdist.model.observations.poisson import Poisson
 from ibpdist.model.priors._base import Prior
-from ibpdist.model.weights._base import RowDensity, Weights
+from ibpdist.model.weights._base import RowDensity, Weights, WeightsKind
+from ibpdist.model.weights.gamma import Gamma
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,7 @@ class Model(Generic[Params, Sums]):
     rules: Rules = MEAN
 
     def __post_init__(self) -> None:
-        wanted = [
-            (self.rules.prior, self.prior.name, self.prior.rules),
-            (self.rules.weights, f"{self.weights.name} weights", self.weights.rules),
-            (self.rules.dictionary, f"{self.observation.name} dictionary", self.observation.rules),
-        ]
-        for rule, name, known in wanted:
-            if rule not in known:
-                raise UsageError(f"{name}: no update by {rule}; it knows {', '.join(sorted(known))}")
+        refuse_rules(self.prior, self.weights, self.observation, self.rules)
         if self.observation.dense and not self.prior.dense:
             raise UsageError(
                 f"{self.observation.name}: rows have every feature, but not with {self.prior.name}"
@@ -39,17 +34,44 @@ class Model(Generic[Params, Sums]):
                 f"{self.observation.name}: the weights of a row are integrated out, which needs normal ones, "
                 f"not {self.weights.name}"
             )
-        drawn = {rule is Rule.DRAW for rule in self._every_rule()}
-        if len(drawn) > 1:
-            raise UsageError("rules: draw everything or nothing; a mixture bounds nothing")
 
     @property
     def draws(self) -> bool:
         """Whether this is a sampler."""
         return self.rules.z is Rule.DRAW
 
-    def _every_rule(self) -> tuple[Rule, ...]:
-        return self.rules.z, self.rules.weights, self.rules.prior, self.rules.dictionary
-
 
 AnyModel = Model[Any, Any]
+
+
+@dataclass(frozen=True)
+class CountModel:
+    """prior x gamma weights x Poisson counts under `rules`."""
+
+    prior: Prior
+    weights: Gamma
+    observation: Poisson
+    rules: Rules = MEAN
+
+    def __post_init__(self) -> None:
+        refuse_rules(self.prior, self.weights, self.observation, self.rules)
+
+
+def refuse_rules(prior: Prior, weights: WeightsKind, observation: ObservationKind, rules: Rules) -> None:
+    """Refuse rules that a part of a model has no update by, and weights of another kind of data."""
+    wanted = [
+        (rules.prior, prior.name, prior.rules),
+        (rules.weights, f"{weights.name} weights", weights.rules),
+        (rules.dictionary, f"{observation.name} dictionary", observation.rules),
+    ]
+    for rule, name, known in wanted:
+        if rule not in known:
+            raise UsageError(f"{name}: no update by {rule}; it knows {', '.join(sorted(known))}")
+    if weights.counts != observation.counts:
+        kinds = {True: "counts", False: "real-valued data"}
+        raise UsageError(
+            f"{observation.name}: cells are {kinds[observation.counts]}, and {weights.name} weights are "
+            f"those of {kinds[weights.counts]}"
+        )
+    if len({rule is Rule.DRAW for rule in (rules.z, rules.weights, rules.prior, rules.dictionary)}) > 1:
+        raise UsageError("rules: draw everything or nothing; a mixture bounds nothing")

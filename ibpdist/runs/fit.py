@@ -122,7 +122,7 @@ def fit(
     spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
     if run is not None:
         refuse_place(run, data, start)
-    source = as_source(data)
+    source = as_source(data, judged=not systems.find(spec.system).counts)
     job = job_of(spec, source)
     refuse_small(job)
     job, first = (job, None) if start is None else start_from.started(start, job)
@@ -197,7 +197,7 @@ def estimate(
     asked = Place(workers, serial, scheduler, memory, cache)
     given = {name: options.pop(name, None) for name in SPECIFIED}
     spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
-    job = job_of(spec, as_source(data))
+    job = job_of(spec, as_source(data, judged=not systems.find(spec.system).counts))
     refuse_small(job)
     place = asked.for_data(job.source, kept=True)
     largest = max([planned(job, place), *side_by_side.planned(job, place)], key=lambda plan: plan.state)

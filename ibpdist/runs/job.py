@@ -14,8 +14,9 @@ from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.centring import Centred, centred, with_center
+from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.data.one_chunk import Whole
-from ibpdist.data.splits import SomeRows, held
+from ibpdist.data.splits import HeldCells, SomeRows, as_split, held
 from ibpdist.data.subsample import HALF, Subsample
 from ibpdist.engine import provenance
 from ibpdist.engine._base import Engine
@@ -24,7 +25,7 @@ from ibpdist.inference._base import AnyParallel
 from ibpdist.inference.batch import AllEnded, Batch, Member
 from ibpdist.inference.in_turn.chains import Chains
 from ibpdist.inference.in_turn.sequential import Sequential
-from ibpdist.inference.stopping import AllSteps, Converged, Rising, StepLimit, StopRule, tolerance
+from ibpdist.inference.stopping import AllSteps, Converged, Rising, Steady, StepLimit, StopRule, tolerance
 from ibpdist.model.observations.tiles import tile_rows
 
 
@@ -56,8 +57,8 @@ class Job:
     def rules(self) -> list[StopRule]:
         """The rules that stop the fit, and those that fail it."""
         monotone = self.algorithm.monotone()
-        converged: list[StopRule] = [Converged(self.spec.rtol)] if monotone else []
-        return [_guard(self.source, monotone), *converged, StepLimit(self.spec.steps)]
+        converged = (Converged if monotone else Steady)(self.spec.rtol)
+        return [_guard(self.source, monotone), converged, StepLimit(self.spec.steps)]
 
     def attributes(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Attributes of a result about its origin; records as JSON."""
@@ -93,7 +94,7 @@ class SamplerJob(Job):
 
 def job_of(spec: FitSpec, source: Source | None = None) -> Job:
     """A spec with its algorithm and its data, which are opened unless they are given."""
-    return job_on(spec, centred(_trained_on(spec, source)))
+    return job_on(spec, _centred_for(spec, _trained_on(spec, source)))
 
 
 def job_begun(spec: FitSpec, facts: Mapping[str, Any]) -> Job:
@@ -106,9 +107,19 @@ def as_begun(data: Source, facts: Mapping[str, Any]) -> Source:
     return with_center(data, facts.get(provenance.CENTER))
 
 
-def seen_by_fits(source: Source, holdout: float | str) -> Source:
-    """Data as fits with a hold-out see them."""
-    return centred(held(source, holdout) if holdout else source)
+def view(spec: FitSpec) -> tuple[float | str, bool]:
+    """What decides how a fit of all rows sees the data: fits that see them alike can advance together."""
+    return spec.holdout, systems.find(spec.system).counts
+
+
+def seen_by_fits(source: Source, spec: FitSpec) -> Source:
+    """Data as fits of all rows with this hold-out see them."""
+    return _centred_for(spec, held(source, spec.holdout) if spec.holdout else source)
+
+
+def _centred_for(spec: FitSpec, source: Source) -> Source:
+    """Data centred where it must be; counts stay as they are."""
+    return source if systems.find(spec.system).counts else centred(source)
 
 
 def _trained_on(spec: FitSpec, source: Source | None = None) -> Source:
@@ -159,6 +170,7 @@ def job_on(spec: FitSpec, data: Source) -> Job:
 def check(spec: FitSpec) -> None:
     """Refuse options that a system does not have, before any data are read."""
     sampler = systems.find(spec.system).sampler
+    _check_holdout(spec)
     if not sampler and (spec.chains > 1 or spec.burn is not None or spec.thin > 1):
         raise UsageError(
             f"chains, burn and thin are for samplers, and {spec.system} is not one: use restarts"
@@ -183,6 +195,23 @@ def check(spec: FitSpec) -> None:
         raise UsageError(
             "burn is 0: with start=fit the first steps are those of a fit, which are no draws: burn at least "
             "one, or use start=random"
+        )
+
+
+def _check_holdout(spec: FitSpec) -> None:
+    """Refuse to hold out cells of counts, and tokens of real-valued data."""
+    if not spec.holdout:
+        return
+    split, counts = as_split(spec.holdout), systems.find(spec.system).counts
+    if counts and isinstance(split, HeldCells):
+        raise UsageError(
+            f"holdout={spec.holdout}: hides cells, and a fit of counts by {spec.system} sees all of them: "
+            "hold out rows:share=0.1 or tokens:share=0.5,rows=0.25"
+        )
+    if isinstance(split, HeldTokens) and not counts:
+        raise UsageError(
+            f"holdout={spec.holdout}: hides tokens of counts, and {spec.system} is for real-valued data: "
+            "hold out cells or rows"
         )
 
 

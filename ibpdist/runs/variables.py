@@ -84,6 +84,10 @@ PARAMS = Group(
         ),
         Variable("intercept_sd", "column", "standard deviation of the intercept, with `intercept`", DATA),
         Variable("weight_mean", "feature", "mean of the weights of rows that have the feature, for `fa`"),
+        Variable("tokens", "feature", "of counts: expected number of tokens of the feature"),
+        Variable("weight_shape", "feature", "of counts: shape of the gamma weights of the feature"),
+        Variable("score", "", "of counts: log density of hidden tokens of the rows", "nats per hidden token"),
+        Variable("scored_tokens", "", "of counts: number of hidden tokens"),
         Variable("row_freedom", "", "degrees of freedom of the noise of rows, with `row_noise`"),
         Variable("mass", "", "expected number of features of a row; with rounds, of atoms of a round"),
         Variable("concentration", "", "of a beta process: the larger, the fewer rows share a feature"),
@@ -102,13 +106,16 @@ ROWS = Group(
     "features of each row",
     (
         Variable("z", "row feature", "probability that the row has the feature; read when it is used"),
-        Variable("w", "row feature", "weight of the feature in the row if it has it, for `fa` and `ica`"),
+        Variable(
+            "w", "row feature", "weight of the feature in the row if it has it, for `fa`, `ica`, `counts`"
+        ),
         Variable("precision", "row", "noise of a typical row over that of the row, with `row_noise`"),
     ),
     "arrays",
 )
 _TERMS = (
     Variable("likelihood", "(chain) step", "expected log likelihood of the data", NATS),
+    Variable("prediction", "(chain) step", "log density of hidden tokens of counts", NATS),
     Variable("dictionary", "(chain) step", "prior and entropy of the dictionary", NATS),
     Variable("weights", "(chain) step", "prior and entropy of the weights", NATS),
     Variable("weight means", "(chain) step", "prior of the means of the weights, of a sampler", NATS),
@@ -151,6 +158,7 @@ TRACE = Group(
         Variable("settled", "(chain) step", "1 when no move is left to try"),
         Variable("heat", "(chain) step", "factor of the variances in this step of annealing"),
         Variable("warming", "(chain) step", "1 in the steps of the fit that a chain starts from"),
+        Variable("slope", "(chain) step", "mean gain of the objective in the last steps, of counts", NATS),
         Variable("entries", "(chain) step", "number of features of all rows together"),
         Variable("singletons", "(chain) step", "number of features that one row has"),
         Variable("evidence", "(chain) step", "log evidence as the particle filter estimates it", NATS),

@@ -10,7 +10,7 @@ from ibpdist.model.observations.tiles import RULES
 from ibpdist.model.weights._base import WeightSums
 from tests.support.covering import everyday
 
-WEIGHTS = {name: weights() for name, weights in catalog._weights().items()}
+WEIGHTS = {name: catalog.weights_of(name) for name in catalog.weights_names()}
 every = pytest.mark.parametrize("name", WEIGHTS)
 EVERY_RULE = [(name, rule) for name, weights in WEIGHTS.items() for rule in sorted(weights.rules)]
 FEATURES, ROWS = 3, 70

@@ -11,7 +11,7 @@ from ibpdist.kernels.sweep import sweep
 from tests.support.covering import everyday
 from tests.support.sweep_cases import loop, tables
 
-WEIGHTS = {name: weights().respond() for name, weights in systems._weights().items()}
+WEIGHTS = {name: systems.weights_of(name).respond() for name in systems.weights_names()}
 RULES = {"mean": respond.Mean(), "mode": respond.Mode(), "draw": respond.Draw()}
 EVERY = [(w, r) for w in WEIGHTS for r in RULES]
 

@@ -31,7 +31,7 @@ from tests.support import reference as ref
 PRIORS = {"finite": BetaBernoulli, "sticks": StickBreaking}
 """Those that the scalar reference knows."""
 ALL_PRIORS = PRIORS | {"atoms": BetaProcess}
-WEIGHTS = systems._weights()
+WEIGHTS = {name: axis for name, axis in systems._weights().items() if not axis.counts}
 RULES = {"mean": MEAN, "mode": HARD, "draw": DRAW}
 FAMILIES = ("structured", "factorised")
 NOISES = ("one", "column", 0.7)
@@ -85,6 +85,16 @@ def problem(seed=0, rows=10, columns=4, missing="complete", dtype=np.float64):
     return np.where(observed, x, 0.0).astype(dtype), observed
 
 
+def problem_of(system, seed=0, rows=10, columns=4, missing="complete", dtype=np.float64):
+    """The same for a system; counts have small numbers of two planted features, and none is missing."""
+    if not SYSTEMS[system].counts:
+        return problem(seed, rows, columns, missing, dtype)
+    rng = np.random.default_rng(seed)
+    laws = rng.dirichlet(np.full(columns, 0.5), 2)
+    has = rng.random((rows, 2)) < 0.5
+    return rng.poisson(9.0 * has @ laws + 0.5).astype(dtype), None
+
+
 def blocks(rows, columns):
     """Two groups of columns; every third row lacks the second group."""
     observed = np.ones((rows, columns), bool)
@@ -126,12 +136,14 @@ def initial(alg, chunks, draws):
 
 AT_ONCE = [name for name, row in SYSTEMS.items() if row.method in ("ascent", "gibbs")]
 """Systems that keep their features, and take all rows at once."""
-ASCENT = [name for name, row in SYSTEMS.items() if not row.sampler]
+ASCENT = [name for name, row in SYSTEMS.items() if row.method == "ascent"]
+COUNTS = [name for name, row in SYSTEMS.items() if row.counts]
 
 
 def plain(system, features, inner=1, settings=None):
     """A system from a random start, without moves."""
-    still = {"start": "random"} if SYSTEMS[system].sampler else {"start": "random", "moves": False}
+    known = systems.settings_of(system)
+    still = {name: value for name, value in (("start", "random"), ("moves", False)) if name in known}
     return build(system, features, inner=inner, settings=still | (settings or {}))
 
 

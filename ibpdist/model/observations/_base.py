@@ -87,13 +87,12 @@ class Score:
     magnitude: float
 
 
-class Observation(Protocol[Params, Sums]):
-    """How rows are made of features: a frozen dataclass of settings, which owns the loop over features.
-
-    What only some observations can do is in capabilities.py.
-    """
+class ObservationKind(Protocol):
+    """What the catalog and readers of results know of observations, of real-valued data and of counts."""
 
     name: ClassVar[str]
+    counts: ClassVar[bool]
+    """Whether the cells are counts."""
     has_row_density: ClassVar[bool]
     """Whether hidden cells of new rows have a density, which scores need."""
     dense: ClassVar[bool]
@@ -101,6 +100,13 @@ class Observation(Protocol[Params, Sums]):
     rules: ClassVar[frozenset[Rule]]
     fit_settings: ClassVar[Mapping[str, object]]
     """Settings unless told otherwise that are not those of their weights."""
+
+
+class Observation(ObservationKind, Protocol[Params, Sums]):
+    """How rows are made of features: a frozen dataclass of settings, which owns the loop over features.
+
+    What only some observations can do is in capabilities.py.
+    """
 
     def summarise(self, chunk: Chunk) -> Survey:
         """Facts of the data that are needed once; reduced over chunks like sums."""

@@ -69,6 +69,7 @@ class Gaussian(NoiseAndScale):
         object.__setattr__(self, "family", Family(self.family))
 
     name: ClassVar[str] = "gaussian"
+    counts: ClassVar[bool] = False
     has_row_density: ClassVar[bool] = True
     dense: ClassVar[bool] = False
     passes: ClassVar[type[Pass]] = Pass

@@ -76,35 +76,41 @@ class RowDensity(Enum):
     """Its weights are drawn together with its features, each from the compiled response."""
 
 
-class Weights(Protocol):
-    """A frozen dataclass of settings; the arithmetic of one entry is compiled (kernels/respond.py)."""
+class WeightsKind(Protocol):
+    """What the catalog and readers of results know of weights, of real-valued data and of counts."""
 
     name: ClassVar[str]
+    counts: ClassVar[bool]
+    """Whether they are weights of counts, or of real-valued data."""
     has_weights: ClassVar[bool]
     """Whether rows carry a weight as state (unit weights do not), so that the length of a feature is open."""
-    density: ClassVar[RowDensity]
-    """How rows are scored (predict/kinds.py)."""
-    second: ClassVar[float]
-    """E w^2 under the prior."""
     signed: ClassVar[bool]
     """Whether weights have signs, so that the sign of a feature is open."""
-    two_sided: ClassVar[bool]
-    """Whether rows add up E |y| in place of E y: the prior depends on |w|, and weights have both signs."""
     default_start: ClassVar[str]
     """The start of a fit unless another one is given."""
     most_features: ClassVar[int]
     """The most features of a fit whose number of features is left to the data."""
     fit_settings: ClassVar[Mapping[str, object]]
     """Settings of the other axes unless told otherwise, where they are not the defaults of those axes."""
+    rows_have: ClassVar[str]
+    """What features of rows are, for messages: "the features of a fit ..."."""
+    rules: ClassVar[frozenset[Rule]]
+
+
+class Weights(WeightsKind, Protocol):
+    """A frozen dataclass of settings; the arithmetic of one entry is compiled (kernels/respond.py)."""
+
+    density: ClassVar[RowDensity]
+    """How rows are scored (predict/kinds.py)."""
+    second: ClassVar[float]
+    """E w^2 under the prior."""
+    two_sided: ClassVar[bool]
+    """Whether rows add up E |y| in place of E y: the prior depends on |w|, and weights have both signs."""
 
     @property
     def rehearsal(self) -> Weights | None:
         """Weights that a short fit may begin with, where these allow for them: positive ones."""
         ...
-
-    rows_have: ClassVar[str]
-    """What features of rows are, for messages: "the features of a fit ..."."""
-    rules: ClassVar[frozenset[Rule]]
 
     def respond(self) -> tuple[Any, ...]:
         """The compiled response of these weights: a tagged tuple, see kernels/respond.py."""

@@ -26,6 +26,7 @@ Matrix = NDArray[Any]
 @dataclass(frozen=True)
 class Exponential(BalancedWeights):
     name: ClassVar[str] = "exponential"
+    counts: ClassVar[bool] = False
     has_weights: ClassVar[bool] = True
     density: ClassVar[RowDensity] = RowDensity.SAMPLED
     second: ClassVar[float] = 2.0

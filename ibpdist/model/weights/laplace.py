@@ -27,6 +27,7 @@ LOG_2 = float(np.log(2))
 @dataclass(frozen=True)
 class Laplace(BalancedWeights):
     name: ClassVar[str] = "laplace"
+    counts: ClassVar[bool] = False
     has_weights: ClassVar[bool] = True
     density: ClassVar[RowDensity] = RowDensity.SAMPLED
     second: ClassVar[float] = 2.0

@@ -38,6 +38,7 @@ class Normal:
     mu: Literal["learn"] | float = 0.0
 
     name: ClassVar[str] = "normal"
+    counts: ClassVar[bool] = False
     has_weights: ClassVar[bool] = True
     density: ClassVar[RowDensity] = RowDensity.CLOSED
     second: ClassVar[float] = 1.0

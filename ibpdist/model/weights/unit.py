@@ -20,6 +20,7 @@ Matrix = NDArray[Any]
 @dataclass(frozen=True)
 class Unit(FixedWeights):
     name: ClassVar[str] = "unit"
+    counts: ClassVar[bool] = False
     has_weights: ClassVar[bool] = False
     density: ClassVar[RowDensity] = RowDensity.INDEPENDENT
     second: ClassVar[float] = 1.0
