@@ -18,7 +18,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.progress import Count
 from ibpdist.base.words import counted
 from ibpdist.data._base import Chunk, Source
-from ibpdist.data.entries import Entries, entries_of
+from ibpdist.data.entries import Entries
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.predict.chunks import Shares, over_chunks
 from ibpdist.predict.dispersion import RateCounts, count_rates, dispersed, no_rates
@@ -41,11 +41,9 @@ class TokenProtocol:
 
     def halves(self, chunk: Chunk) -> tuple[NDArray[np.intp], Entries, Entries]:
         """The rows of a chunk that hide tokens, and their seen and hidden tokens."""
-        entries = entries_of(chunk)
-        counts = self.split.hidden(chunk.start, entries)
-        hidden = entries.with_counts(counts)
+        seen, hidden = self.split.divided(chunk.start, chunk.entries)
         rows = np.flatnonzero(hidden.lengths)
-        return rows, some_rows(entries.with_counts(entries.counts - counts), rows), some_rows(hidden, rows)
+        return rows, some_rows(seen, rows), some_rows(hidden, rows)
 
 
 def new_documents(seed: int = 0, share: float = 0.5) -> TokenProtocol:

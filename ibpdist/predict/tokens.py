@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, expit
 
 from ibpdist.data.entries import Entries
+from ibpdist.inference.counts.means import fold
 from ibpdist.kernels import tokens
 from ibpdist.kernels.token_laws import add_laws
-from ibpdist.kernels.tokens import LEAST_RATE, empty_sums, keep_rho
+from ibpdist.kernels.tokens import LEAST_RATE
+from ibpdist.model.weights import gamma
 from ibpdist.predict.chunks import MOST_ROWS, NUMBERS
 
 Vector = NDArray[np.float64]
@@ -75,19 +76,14 @@ class TokenPredictor:
         rows = tokens.RowTokens(np.zeros((seen.rows, self.features)), rate)
         for part in _row_blocks(seen, max(1, SHARES // self.features)):
             self._place(seen, part, tokens.RowTokens(rows.y[part], rows.rate[part]), steps)
-        f = gates(rows.y, rows.rate, self.shape, self.odds)
+        f = gamma.presence(rows.y, rows.rate, self.shape, self.odds)
         return PlacedRows(rows.y, row_rates(f, self.shape, seen.lengths), f)
 
     def _place(self, seen: Entries, part: slice, rows: tokens.RowTokens, steps: int) -> None:
         """The same of a block of rows, which are changed; only the words that occur in it are read."""
         own = rows_between(seen, part)
         columns, words = np.unique(own.columns, return_inverse=True)
-        entries = tokens.Entries(own.starts, words, own.counts.astype(float))
-        known = self._known(columns)
-        rho = np.zeros((len(words), self.features))
-        sums, low = empty_sums(len(columns), self.features), digamma(self.shape)
-        for _ in range(steps):
-            keep_rho(entries, known, rows, rho, low, sums)
+        fold(Entries(own.starts, words.astype(np.int32), own.counts), self._known(columns), rows, steps)
 
     def _known(self, columns: NDArray[np.integer[Any]]) -> tokens.Known:
         """What a step reads of some words; the rows are not among those of the fit."""
@@ -97,21 +93,13 @@ class TokenPredictor:
 
     def weights(self, placed: PlacedRows) -> Matrix:
         """(row, feature) E[z w] = (y + f r) / (1 + c); they add to the number of tokens of a row."""
-        found: Matrix = (placed.y + placed.f * self.shape) / (1 + placed.rate[:, None])
-        return found
+        return gamma.mean_weights(placed.y, placed.rate, self.shape, placed.f)
 
     def add_laws(self, weights: Matrix, laws: Matrix) -> None:
         """laws (row, column) += the law of words of rows with these weights (row, feature)."""
         shares = weights / weights.sum(axis=1, keepdims=True)
         shares /= self.total + self.smoothing * self.columns
         add_laws(shares, self.y, self.smoothing * shares.sum(axis=1), laws)
-
-
-def gates(y: Matrix, rate: Vector, shape: Vector, odds: Vector) -> Matrix:
-    """f (row, feature): Pr(z = 1) of rows that expect y tokens (counts.md 3)."""
-    level = np.log(rate / (1 + rate))
-    found: Matrix = 1 - np.exp(-y) * (1 - expit(odds + level[:, None] * shape))
-    return found
 
 
 def row_rates(f: Matrix, shape: Vector, lengths: NDArray[np.int64]) -> Vector:

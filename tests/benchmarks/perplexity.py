@@ -37,13 +37,13 @@ from ibpdist.base.rules import Rule
 from ibpdist.base.threads import one_thread
 from ibpdist.data._base import Chunk
 from ibpdist.data.entries import Entries as CountEntries
-from ibpdist.data.entries import entries_of as count_entries
 from ibpdist.kernels.tokens import Entries, Known, RowTokens, TokenSums, empty_sums, find_rho, keep_rho
 from ibpdist.model.priors import BetaBernoulli, StickBreaking
 from ibpdist.model.priors._base import PriorSums
+from ibpdist.model.weights.gamma import presence
 from ibpdist.predict.dispersion import count_rates
 from ibpdist.predict.dispersion import dispersed as bursts
-from ibpdist.predict.tokens import TokenPredictor, gates, predicted_laws
+from ibpdist.predict.tokens import TokenPredictor, predicted_laws
 from ibpdist.predict.tokens import unigram as same_for_all
 from tests.support.fit_variants import table
 
@@ -205,7 +205,7 @@ def fit(x: Counts, features: int, seed: int = 0, settings: Settings | None = Non
         if number >= settings.wait:
             shape = next_shape(shape, sums)
             prior.update(sums.on)
-    f = gates(rows.y, rows.rate, shape, prior.odds())
+    f = presence(rows.y, rows.rate, shape, prior.odds())
     return Fitted(sums.y, shape, prior.odds(), f, sums.change / sums.tokens)
 
 
@@ -237,7 +237,7 @@ def fit_in_turn(x: Counts, features: int, seed: int = 0, settings: Settings | No
         if number >= settings.wait:
             shape = next_shape(shape, every)
             prior.update(every.on)
-    return Fitted(y, shape, prior.odds(), gates(rows.y, rows.rate, shape, prior.odds()), 0.0)
+    return Fitted(y, shape, prior.odds(), presence(rows.y, rows.rate, shape, prior.odds()), 0.0)
 
 
 def normal(law: Matrix) -> Matrix:
@@ -247,14 +247,14 @@ def normal(law: Matrix) -> Matrix:
 def predict(fitted: Fitted, seen: Counts, settings: Settings | None = None) -> Matrix:
     """law (row, column) of new documents given their seen half."""
     settings = settings or Settings()
-    presence = float((fitted.f @ fitted.shape).mean())
-    of = TokenPredictor(fitted.y, fitted.shape, fitted.odds, settings.smoothing, presence)
+    rate = float((fitted.f @ fitted.shape).mean())
+    of = TokenPredictor(fitted.y, fitted.shape, fitted.odds, settings.smoothing, rate)
     return predicted_laws([of], tokens_of(seen), settings.folds)
 
 
 def tokens_of(x: Counts) -> CountEntries:
     """Counts as the package keeps them."""
-    return count_entries(Chunk(0, 0, x))
+    return Chunk(0, 0, x).entries
 
 
 def dispersed(law: Matrix, seen: Counts) -> Matrix:
