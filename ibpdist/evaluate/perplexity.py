@@ -59,12 +59,11 @@ def held_from_fit(split: HeldTokens) -> TokenProtocol:
 
 @dataclass(frozen=True)
 class PlacedChunk:
-    """Rows of a chunk: the numbers of those that hide tokens, the weights (row, feature) of these by each
-    predictor, and their cells by rate."""
+    """Rows of a chunk: the numbers of those that hide tokens, and the weights (row, feature) of these by each
+    predictor."""
 
     rows: NDArray[np.intp]
     weights: list[Values]
-    rates: RateCounts
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,15 @@ class Scorer:
         """(column) the law of words that is the same for all rows."""
         return unigram(self.training)
 
-    def place(self, index: int) -> PlacedChunk:
-        """Place the seen tokens of a chunk."""
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """(column) whether a word occurs in training: its expected tokens are a whole number, but for
+        rounding."""
+        found: NDArray[np.bool_] = self.training > 0.5
+        return found
+
+    def place(self, index: int) -> tuple[PlacedChunk, RateCounts]:
+        """Place the seen tokens of a chunk; and its cells by rate."""
         rows, seen, _ = self.protocol.halves(self.source.read(index))
         weights, rates = [], no_rates()
         for number, one in enumerate(self.of, 1):
@@ -96,7 +102,7 @@ class Scorer:
             self.shares.tell(index, PLACING * number / len(self.of))
         for part, laws in laws_of(self.of, weights):
             rates += count_rates(laws, rows_between(seen, part))
-        return PlacedChunk(rows, weights, rates)
+        return PlacedChunk(rows, weights), rates
 
     def score(self, index: int, placed: PlacedChunk, a: float) -> tuple[Values, Values]:
         """(estimate, 2, row) log probabilities of the hidden tokens of a chunk, of all and of those whose
@@ -106,7 +112,7 @@ class Scorer:
         _, seen, hidden = self.protocol.halves(self.source.read(index))
         for part, laws in laws_of(self.of, placed.weights):
             own, rows = rows_between(hidden, part), placed.rows[part]
-            counts = np.array([own.counts, own.counts * (self.training[own.columns] > 0)], float)
+            counts = np.array([own.counts, own.counts * self.known[own.columns]], float)
             row = np.repeat(np.arange(own.rows), np.diff(own.starts))
             bursts = dispersed(laws, rows_between(seen, part), a)
             found = (laws[row, own.columns], bursts[row, own.columns], self.unigram[own.columns])
@@ -132,13 +138,16 @@ def token_scores(
     for bit, whatever the chunks and the threads.
     """
     scorer = Scorer(of, source, protocol, Shares(source, progress))
-    placed = list(over_chunks(scorer.place, source.chunks, threads))
+    placed, rates = [], no_rates()
+    for one, part in over_chunks(scorer.place, source.chunks, threads):
+        placed.append(one)
+        rates += part
     if not any(one.rows.size for one in placed):
         reason = "no token is hidden, so there is nothing to score; score rows of at least two tokens"
         raise UsageError(f"{reason}, or hide a larger share")
-    a = sum((one.rates for one in placed), no_rates()).dispersion()
+    a = rates.dispersion()
     scored = over_chunks(lambda index: scorer.score(index, placed[index], a), source.chunks, threads)
-    nats, tokens = (np.concatenate(part, axis=-1) for part in zip(*scored, strict=True))
+    nats, tokens = (np.concatenate(parts, axis=-1) for parts in zip(*scored, strict=True))
     attrs = {"method": _method(of), "protocol": protocol.words}
     return _dataset(nats, tokens, a, attrs)
 

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from ibpdist.data.entries import Entries
 from ibpdist.inference.counts.means import fold
 from ibpdist.kernels import tokens
-from ibpdist.kernels.token_laws import add_laws
+from ibpdist.kernels.token_laws import LANES, add_laws
 from ibpdist.kernels.tokens import LEAST_RATE
 from ibpdist.model.weights import gamma
-from ibpdist.predict.chunks import MOST_ROWS, NUMBERS
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -30,6 +29,8 @@ STEPS = 50
 """Steps that place the tokens of a row."""
 SHARES = 1 << 17
 """Numbers rho (entry, feature) of the rows that are placed at once: they stay in the processor's cache."""
+CELLS = 1 << 20
+"""Cells (row, column) whose laws are made at once: 8 MB."""
 
 
 class PlacedRows(NamedTuple):
@@ -114,7 +115,8 @@ def laws_of(of: Sequence[TokenPredictor], weights: Sequence[Matrix]) -> Iterator
     weights: (row, feature) of each predictor.
     """
     rows, columns = len(weights[0]), of[0].columns
-    step = int(np.clip(NUMBERS // columns, 1, MOST_ROWS))
+    step = max(1, CELLS // columns)
+    step -= step % LANES if step > LANES else 0
     for start in range(0, rows, step):
         part = slice(start, min(start + step, rows))
         laws = np.zeros((part.stop - start, columns))

@@ -1,6 +1,7 @@
 """The law of the words of rows, against a transcription and against what it must not depend on."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def test_blocks_of_any_size_give_the_same_bits(monkeypatch):
     whole, placed = predicted_laws(of, seen), of[0].place(seen)
     for numbers in (1, 40, 1000):
         monkeypatch.setattr(tokens, "SHARES", numbers)
-        monkeypatch.setattr(tokens, "NUMBERS", numbers)
+        monkeypatch.setattr(tokens, "CELLS", numbers)
         for one, other in zip(of[0].place(seen), placed, strict=True):
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(predicted_laws(of, seen), whole)
@@ -63,12 +64,16 @@ def test_blocks_of_any_size_give_the_same_bits(monkeypatch):
         np.testing.assert_array_equal(predicted_laws(of, rows_between(seen, rows)), whole[rows])
 
 
-def test_laws_come_in_blocks_of_few_numbers(monkeypatch):
-    monkeypatch.setattr(tokens, "NUMBERS", 9 * 5)
-    of, x = predictor(), counts(rows=13)
+@pytest.mark.parametrize(
+    ("cells", "sizes"), [(1, [1] * 40), (9 * 15, [15, 15, 10]), (9 * 17, [16, 16, 8]), (9 * 35, [32, 8])]
+)
+def test_laws_come_in_blocks_of_few_cells(cells, sizes, monkeypatch):
+    monkeypatch.setattr(tokens, "CELLS", cells)
+    of, x = predictor(), counts(rows=40)
     parts = list(laws_of([of], [of.weights(of.place(entries_of(x)))]))
-    assert [part for part, _ in parts] == [slice(0, 5), slice(5, 10), slice(10, 13)]
-    assert [laws.shape for _, laws in parts] == [(5, 9), (5, 9), (3, 9)]
+    ends = np.cumsum([0, *sizes]).tolist()
+    assert [part for part, _ in parts] == [slice(*part) for part in pairwise(ends)]
+    assert [laws.shape for _, laws in parts] == [(size, 9) for size in sizes]
 
 
 def test_the_law_of_several_predictors_is_the_mean_of_their_laws():
