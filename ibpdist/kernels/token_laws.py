@@ -22,7 +22,6 @@ def add_laws(shares, y, floor, laws):
     lanes, sums = np.zeros((features, LANES)), np.empty(LANES)
     for first in range(0, rows, LANES):
         size = min(LANES, rows - first)
-        lanes[:] = 0.0
         for lane in range(size):
             for k in range(features):
                 lanes[k, lane] = shares[first + lane, k]

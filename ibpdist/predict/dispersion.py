@@ -68,9 +68,8 @@ def count_rates(laws: Matrix, seen: Entries) -> RateCounts:
     row = np.repeat(np.arange(seen.rows), np.diff(seen.starts))
     tokens = np.zeros(RATES.size, np.int64)
     np.add.at(tokens, bins[row, seen.columns], seen.counts)
-    sizes = np.bincount(seen.counts, minlength=1)
-    sizes[0] = 0
-    return RateCounts(np.bincount(bins.ravel(), minlength=RATES.size), tokens, sizes)
+    cells = np.bincount(bins.ravel(), minlength=RATES.size)
+    return RateCounts(cells, tokens, np.bincount(seen.counts))
 
 
 def dispersed(laws: Matrix, seen: Entries, a: float) -> Matrix:
