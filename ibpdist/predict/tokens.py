@@ -7,7 +7,7 @@ beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ibpdist.data.entries import Entries
 from ibpdist.inference.counts.means import fold
-from ibpdist.kernels import tokens
+from ibpdist.kernels import tokens as loops
 from ibpdist.kernels.token_laws import LANES, add_laws
 from ibpdist.kernels.tokens import LEAST_RATE
 from ibpdist.model.weights import gamma
@@ -74,23 +74,23 @@ class TokenPredictor:
     def place(self, seen: Entries, steps: int = STEPS) -> PlacedRows:
         """Find which features the seen tokens of rows have."""
         rate = np.maximum(self.presence / np.maximum(seen.lengths, 1.0), LEAST_RATE)
-        rows = tokens.RowTokens(np.zeros((seen.rows, self.features)), rate)
+        rows = loops.RowTokens(np.zeros((seen.rows, self.features)), rate)
         for part in _row_blocks(seen, max(1, SHARES // self.features)):
-            self._place(seen, part, tokens.RowTokens(rows.y[part], rows.rate[part]), steps)
+            self._place(seen, part, loops.RowTokens(rows.y[part], rows.rate[part]), steps)
         f = gamma.presence(rows.y, rows.rate, self.shape, self.odds)
         return PlacedRows(rows.y, row_rates(f, self.shape, seen.lengths), f)
 
-    def _place(self, seen: Entries, part: slice, rows: tokens.RowTokens, steps: int) -> None:
+    def _place(self, seen: Entries, part: slice, rows: loops.RowTokens, steps: int) -> None:
         """The same of a block of rows, which are changed; only the words that occur in it are read."""
         own = rows_between(seen, part)
         columns, words = np.unique(own.columns, return_inverse=True)
         fold(Entries(own.starts, words.astype(np.int32), own.counts), self._known(columns), rows, steps)
 
-    def _known(self, columns: NDArray[np.integer[Any]]) -> tokens.Known:
+    def _known(self, columns: NDArray[np.integer[Any]]) -> loops.Known:
         """What a step reads of some words; the rows are not among those of the fit."""
         spread, own = self.smoothing * self.columns, 0.0
         y = self.y[columns].astype(float)
-        return tokens.Known(y, self.total, self.shape, self.odds, self.smoothing, spread, own)
+        return loops.Known(y, self.total, self.shape, self.odds, self.smoothing, spread, own)
 
     def weights(self, placed: PlacedRows) -> Matrix:
         """(row, feature) E[z w] = (y + f r) / (1 + c); they add to the number of tokens of a row."""
@@ -101,6 +101,15 @@ class TokenPredictor:
         shares = weights / weights.sum(axis=1, keepdims=True)
         shares /= self.total + self.smoothing * self.columns
         add_laws(shares, self.y, self.smoothing * shares.sum(axis=1), laws)
+
+
+def token_predictor(named: Mapping[str, Any], smoothing: float) -> TokenPredictor:
+    """The predictor of a fit from variables of its result: mean (feature, column), the shares of words with
+    this smoothing, and tokens, weight_shape, log_odds, prevalence (feature)."""
+    names = ("mean", "tokens", "weight_shape", "log_odds", "prevalence")
+    mean, tokens, shape, odds, prevalence = (np.asarray(named[name], dtype=float) for name in names)
+    y = mean.T * (tokens + smoothing * mean.shape[1]) - smoothing
+    return TokenPredictor(np.maximum(y, 0.0), shape, odds, smoothing, float(prevalence @ shape))
 
 
 def row_rates(f: Matrix, shape: Vector, lengths: NDArray[np.int64]) -> Vector:

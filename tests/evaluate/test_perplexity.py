@@ -6,14 +6,16 @@ from functools import cache
 import numpy as np
 import pytest
 
+import ibpdist as ibp
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.arrays import ArrayData
 from ibpdist.data.entries import entries_of
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.evaluate.perplexity import ESTIMATES, held_from_fit, new_documents, summary, token_scores
 from ibpdist.predict.dispersion import count_rates, dispersed
-from ibpdist.predict.tokens import TokenPredictor, predicted_laws, unigram
+from ibpdist.predict.tokens import TokenPredictor, predicted_laws, token_predictor, unigram
 from ibpdist.runs import scores
+from tests.support.planted_counts import planted_counts
 
 WORDS, FEATURES = 60, 4
 
@@ -114,6 +116,40 @@ def test_features_that_are_known_predict_far_better_than_all_rows_together():
     assert float(found.perplexity.sel(estimate="unigram")) > 1.5 * best
     wrong = token_scores([predictor_of(of.y[::-1])], ArrayData(x), new_documents())
     assert float(wrong.perplexity.sel(estimate="prediction")) > 1.5 * best
+
+
+@pytest.fixture(scope="module")
+def fits():
+    """Counts (row, column) and their laws, and fits of two thirds of the rows, one without some tokens."""
+    x, _, laws = planted_counts(300, WORDS, FEATURES)
+    options = {"system": "counts-finite", "K": 8, "seed": 1}
+    whole = ibp.fit(x[:200].astype(float), **options)
+    part = ibp.fit(x[:200].astype(float), holdout="tokens:share=0.5,rows=0.5,seed=3", **options)
+    return x.astype(float), laws, whole, part
+
+
+def test_a_fit_predicts_new_documents_nearly_as_well_as_their_laws(fits):
+    x, laws, result, _ = fits
+    of, protocol = token_predictor(result["params"].to_dataset(), 0.02), new_documents(seed=1)
+    found = token_scores([of], ArrayData(x[200:]), protocol)
+    _, hidden = halves(x[200:], protocol)
+    best = np.exp(-np.sum((hidden * np.log(laws[200:]))[hidden > 0]) / hidden.sum())
+    assert best < float(found.perplexity.sel(estimate="prediction")) < 1.15 * best
+    assert float(found.perplexity.sel(estimate="unigram")) > 1.5 * best
+
+
+def test_a_fit_predicts_the_tokens_that_it_did_not_see(fits):
+    x, laws, whole, part = fits
+    own = held_from_fit(HeldTokens(share=0.5, rows=0.5, seed=3))
+    each = [token_predictor(one["params"].to_dataset(), 0.02) for one in (part, whole)]
+    part_score, whole_score = (
+        float(token_scores([of], ArrayData(x[:200]), own).perplexity.sel(estimate="prediction"))
+        for of in each
+    )
+    _, hidden = halves(x[:200], own)
+    best = np.exp(-np.sum((hidden * np.log(laws[:200]))[hidden > 0]) / hidden.sum())
+    assert best < part_score < 1.15 * best
+    assert whole_score < part_score, "a fit that saw them knows them"
 
 
 def test_dispersion_helps_where_words_come_in_bursts_and_harms_nowhere():

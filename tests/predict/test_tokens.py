@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ibpdist.predict import tokens
-from ibpdist.predict.tokens import laws_of, predicted_laws, rows_between, some_rows, unigram
+from ibpdist.predict.tokens import laws_of, predicted_laws, rows_between, some_rows, token_predictor, unigram
 from tests.support import token_prediction as reference
 from tests.support.token_prediction import entries_of, predictor
 
@@ -127,6 +127,26 @@ def test_features_in_single_precision_predict_the_same():
 
 def test_the_unigram_law_has_one_token_more_of_every_word():
     np.testing.assert_allclose(unigram(np.array([5.0, 0.0, 2.0])), [0.6, 0.1, 0.3], rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_result_has_all_that_predicts(dtype):
+    of, prevalence = predictor(), np.linspace(0.1, 0.9, 4)
+    of.y[2] = 0
+    words = of.y + of.smoothing
+    named = {
+        "mean": (words / words.sum(axis=0)).T.astype(dtype),
+        "tokens": of.y.sum(axis=0),
+        "weight_shape": of.shape,
+        "log_odds": of.odds,
+        "prevalence": prevalence,
+    }
+    found = token_predictor(named, of.smoothing)
+    np.testing.assert_allclose(found.y, of.y, atol=1e-12 if dtype == np.float64 else 1e-5)
+    assert (found.y >= 0).all()
+    for name in ("shape", "odds", "smoothing"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(of, name))
+    assert found.presence == pytest.approx(sum(prevalence * of.shape))
 
 
 def test_some_rows_have_their_own_entries():
