@@ -135,7 +135,8 @@ def token_scores(
     By `estimate` (prediction, dispersed, unigram): `score`, the mean log probability of a hidden token, its
     standard `error` over rows, and `perplexity` = exp(-score); `score_known` and `perplexity_known` are of
     tokens whose word occurs in training. Rows without hidden tokens score zero. The result is the same, bit
-    for bit, whatever the chunks and the threads.
+    for bit, whatever the chunks and the threads. The weights of all scored rows are held in memory, eight
+    bytes for each row, feature and predictor.
     """
     scorer = Scorer(of, source, protocol, Shares(source, progress))
     placed, rates = [], no_rates()
