@@ -31,14 +31,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import digamma, expit, gammaln
+from scipy.special import digamma
 
 from ibpdist.base.rules import Rule
 from ibpdist.base.threads import one_thread
+from ibpdist.data._base import Chunk
+from ibpdist.data.entries import Entries as CountEntries
 from ibpdist.kernels.tokens import Entries, Known, RowTokens, TokenSums, empty_sums, find_rho, keep_rho
 from ibpdist.model.priors import BetaBernoulli, StickBreaking
 from ibpdist.model.priors._base import PriorSums
+from ibpdist.model.weights.gamma import presence
+from ibpdist.predict.dispersion import count_rates
+from ibpdist.predict.dispersion import dispersed as bursts
+from ibpdist.predict.tokens import TokenPredictor, predicted_laws
+from ibpdist.predict.tokens import unigram as same_for_all
 from tests.support.fit_variants import table
 
 Matrix = NDArray[np.float64]
@@ -199,7 +205,7 @@ def fit(x: Counts, features: int, seed: int = 0, settings: Settings | None = Non
         if number >= settings.wait:
             shape = next_shape(shape, sums)
             prior.update(sums.on)
-    f = gates(rows, shape, prior.odds())
+    f = presence(rows.y, rows.rate, shape, prior.odds())
     return Fitted(sums.y, shape, prior.odds(), f, sums.change / sums.tokens)
 
 
@@ -207,12 +213,6 @@ def next_shape(shape: Matrix, sums: TokenSums) -> Matrix:
     """A step of the fixed point of the shapes."""
     exposed = np.maximum(sums.exposed, 1e-300)
     return np.asarray(np.clip(shape * sums.seen / exposed, LEAST_SHAPE, MOST_SHAPE))
-
-
-def gates(rows: RowTokens, shape: Matrix, odds: Matrix) -> Matrix:
-    """f (row, feature)."""
-    level = np.log(rows.rate / (1 + rows.rate))
-    return np.asarray(1 - np.exp(-rows.y.astype(float)) * (1 - expit(odds + level[:, None] * shape)))
 
 
 def fit_in_turn(x: Counts, features: int, seed: int = 0, settings: Settings | None = None) -> Fitted:
@@ -237,7 +237,7 @@ def fit_in_turn(x: Counts, features: int, seed: int = 0, settings: Settings | No
         if number >= settings.wait:
             shape = next_shape(shape, every)
             prior.update(every.on)
-    return Fitted(y, shape, prior.odds(), gates(rows, shape, prior.odds()), 0.0)
+    return Fitted(y, shape, prior.odds(), presence(rows.y, rows.rate, shape, prior.odds()), 0.0)
 
 
 def normal(law: Matrix) -> Matrix:
@@ -247,29 +247,20 @@ def normal(law: Matrix) -> Matrix:
 def predict(fitted: Fitted, seen: Counts, settings: Settings | None = None) -> Matrix:
     """law (row, column) of new documents given their seen half."""
     settings = settings or Settings()
-    entries, features = entries_of(seen), len(fitted.shape)
-    known = known_of(fitted.y, fitted.shape, fitted.odds, settings.smoothing, own=False)
-    rate = float((fitted.f @ fitted.shape).mean()) / np.maximum(seen.sum(axis=1), 1.0)
-    rows = RowTokens(np.zeros((len(seen), features), np.float32), rate)
-    rho = np.zeros((len(entries.counts), features), np.float32)
-    for _ in range(settings.folds):
-        step(entries, known, rows, rho, replace(settings, keep=True))
-    weights = rows.y + gates(rows, fitted.shape, fitted.odds) * fitted.shape
-    words = fitted.y + settings.smoothing
-    return normal(weights) @ (words / words.sum(axis=0)).T
+    rate = float((fitted.f @ fitted.shape).mean())
+    of = TokenPredictor(fitted.y, fitted.shape, fitted.odds, settings.smoothing, rate)
+    return predicted_laws([of], tokens_of(seen), settings.folds)
+
+
+def tokens_of(x: Counts) -> CountEntries:
+    """Counts as the package keeps them."""
+    return Chunk(0, 0, x).entries
 
 
 def dispersed(law: Matrix, seen: Counts) -> Matrix:
     """The law with a rate of its own for each word of a document, a learned on the seen half."""
-    rate = law * seen.sum(axis=1, keepdims=True)
-
-    def surprise(log_a: float) -> float:
-        a = np.exp(log_a)
-        nats = gammaln(a + seen) - gammaln(a) + a * np.log(a / (a + rate))
-        return -float(np.sum(nats + seen * np.log(rate / (a + rate))))
-
-    a = np.exp(minimize_scalar(surprise, bounds=(-8, 6), method="bounded").x)
-    return normal(law * (a + seen) / (a + rate))
+    entries = tokens_of(seen)
+    return bursts(law, entries, count_rates(law, entries).dispersion())
 
 
 Predictor = Callable[[Problem, int, int], tuple[Matrix, float, float]]
@@ -324,8 +315,7 @@ def sklearn_nmf(of: Problem, features: int, seed: int) -> tuple[Matrix, float, f
 
 
 def unigram(of: Problem, features: int, seed: int) -> tuple[Matrix, float, float]:
-    words = of.train.sum(axis=0) + 1.0
-    return np.tile(words / words.sum(), (len(of.seen), 1)), np.nan, np.nan
+    return np.tile(same_for_all(of.train.sum(axis=0)), (len(of.seen), 1)), np.nan, np.nan
 
 
 def methods(settings: Settings) -> dict[str, Predictor]:
