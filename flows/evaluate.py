@@ -14,19 +14,16 @@ from ibpdist.catalog.spec import FitSpec
 from ibpdist.evaluate import heldout
 from ibpdist.runs import scores
 
-MAIN = "variance"
-"""The estimate of a score that counts."""
-
 
 @step("evaluate")
 def evaluate_step(run: str, store: str | None, where: dict[str, Any]) -> float:
-    """Score a fit, unless the run has this score; nats per hidden cell."""
+    """Score a fit, unless the run has this score; nats per hidden cell or token."""
     known = kept(run, store)
     if known is not None:
         return known
     scored = heldout.evaluate(run, store, **where)
     artifacts.say(run, "score", heldout.summary(scored))
-    return float(scored["score"].sel(estimate=MAIN))
+    return float(scored["score"].sel(estimate=scores.headline(scored)))
 
 
 @flow(name="evaluate")
@@ -46,7 +43,7 @@ def kept(run: str, store: str | None) -> float | None:
     known = scores.read(Path(run))
     if known is None:
         return None
-    levels = known["score"].sel(estimate=MAIN).values
+    levels = known["score"].sel(estimate=scores.headline(known)).values
     if store is None:
         own = scores.own(known, FitSpec.read(Path(run) / "spec.yaml").data)
         return None if own is None else float(levels[own])

@@ -83,6 +83,21 @@ class CampaignSpec(Spec):
                 raise ValueError(f"{one!r} is not known; expected one of {', '.join(known)}")
         return value
 
+    @field_validator("system")
+    @classmethod
+    def _of_one_kind(cls, value: list[str]) -> list[str]:
+        """Refuse fits whose scores do not compare: of cells of real-valued data and of tokens of counts."""
+        from ibpdist.catalog.systems import find
+
+        other = [one for one in value if find(one).counts != find(value[0]).counts]
+        if other:
+            kinds = {True: "counts", False: "real-valued data"}
+            raise ValueError(
+                f"{value[0]} is for {kinds[find(value[0]).counts]} and {other[0]} for "
+                f"{kinds[find(other[0]).counts]}, so their scores do not compare: make two campaigns"
+            )
+        return value
+
     @field_validator("chains", "burn", "thin")
     @classmethod
     def _of_samplers(cls, value: int | None, info: Any) -> int | None:

@@ -23,8 +23,8 @@ from ibpdist.storage import events, sealed, zarr_groups
 
 NUMBERS = {
     "objective": "bound with the tail of the prior; of a sampler the mean log joint density of its draws",
-    "heldout": "nats per hidden cell",
-    "heldout_error": "Monte Carlo error of heldout",
+    "heldout": "nats per hidden cell, of counts per hidden token",
+    "heldout_error": "Monte Carlo error of heldout, of counts its error over rows",
     "active": "features in more than half a row; of a sampler their most frequent number",
     "stable": "features that come back in subsamples; without subsamples unknown",
     "seconds": "its share of the time of the steps",
@@ -123,5 +123,5 @@ def _heldout(path: Path, fit: Fit, scored: bool) -> Row:
     at = scores.own(found, fit.spec.data)
     if found is None or at is None:
         return {}
-    one = found.isel(evaluation=at).sel(estimate="variance")
+    one = found.isel(evaluation=at).sel(estimate=scores.headline(found))
     return {"heldout": float(one.score), "heldout_error": float(one.error)}

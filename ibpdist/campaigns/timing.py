@@ -164,6 +164,8 @@ class Timing:
 
     def score(self, spec: FitSpec, active: int) -> float:
         """Seconds for the hidden cells of half of the rows, with `active` features."""
+        if systems.find(spec.system).counts:
+            return self._tokens_scored(self._features(spec)) * self.source.rows / 2 / self.processes
         found, sampler = min(active, self._features(spec)), systems.find(spec.system).sampler
         kind = systems.find(spec.system).weights, found, 0.0 if sampler else 0.1
         if kind not in self.scores:
@@ -186,6 +188,16 @@ class Timing:
         self._warm(lambda: self._scored(weights, count - less, sd, FEW))
         spent = min(clocked(lambda: self._scored(weights, count - less, sd, rows))[1] for _ in range(2))
         return float(2**less * spent / min(rows, self.rows.rows))
+
+    def _tokens_scored(self, count: int) -> float:
+        """Seconds for the hidden tokens of a row of counts."""
+        from ibpdist.evaluate.perplexity import new_documents, token_scores
+        from ibpdist.predict.tokens import TokenPredictor
+
+        y = Draws(0).uniform("estimate", 0, self.rows.columns, count).T
+        of = TokenPredictor(y, np.full(count, 0.1), np.zeros(count), 0.02, 0.1 * count)
+        self._warm(lambda: token_scores([of], self.rows, new_documents()))
+        return clocked(lambda: token_scores([of], self.rows, new_documents()))[1] / self.rows.rows
 
     def _scored(self, weights: str, count: int, sd: float, most: int) -> None:
         from ibpdist.evaluate.heldout import columns_visible, score

@@ -14,7 +14,7 @@ from ibpdist.base.words import counted
 AXES = ("system", "K", "row_noise")
 """What candidates differ in."""
 VARIABLES = {
-    "score": "nats per hidden cell",
+    "score": "nats per hidden cell, of counts per hidden token",
     "error": "Monte Carlo error of the score",
     "standard_error": "standard error of the score over rows",
     "behind": "score of the best candidate less the score",
@@ -37,6 +37,8 @@ class RowScores:
     cells: NDArray[np.int_]
     error: float
     active: int
+    unit: str = "cell"
+    """What is hidden: cells, or tokens of counts."""
 
     @property
     def score(self) -> float:
@@ -45,7 +47,7 @@ class RowScores:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A system with a maximum number of features K, and its score in nats per hidden cell.
+    """A system with a maximum number of features K, and its score in nats per hidden cell or token.
 
     `error` is the Monte Carlo error of the score, `standard_error` its error over held-out rows, `behind` the
     score of the best candidate less this one, and `behind_error` the error of that difference over rows.
@@ -79,6 +81,8 @@ class Choice:
     candidates: tuple[Candidate, ...]
     rows: int = field(default=0)
     """Held-out rows."""
+    unit: str = "cell"
+    """What was hidden of them: cells, or tokens of counts."""
 
     @property
     def scores(self) -> dict[str, float]:
@@ -98,7 +102,7 @@ class Choice:
             for name, array in arrays.items():
                 array[at] = getattr(one, name)
         held = {name: (AXES, array, {"long_name": VARIABLES[name]}) for name, array in arrays.items()}
-        return xr.Dataset(held, values, attrs={"units": "nats per hidden cell"})
+        return xr.Dataset(held, values, attrs={"units": f"nats per hidden {self.unit}"})
 
     @property
     def sentence(self) -> str:
@@ -114,7 +118,7 @@ class Choice:
         return f"{best}; no smaller K is within one standard error" if smaller else best
 
     def __str__(self) -> str:
-        about = f"score of {counted(self.rows, 'held-out row')} in nats per hidden cell"
+        about = f"score of {counted(self.rows, 'held-out row')} in nats per hidden {self.unit}"
         return "\n".join([about, *_lines(self.candidates), self.sentence])
 
 
@@ -124,7 +128,9 @@ def best_of(scored: Sequence[RowScores]) -> Choice:
     found = tuple(_candidate(one, best) for one in scored)
     alike = (best.system, best.row_noise)
     as_good = [one.K for one in found if one.as_good and (one.system, one.row_noise) == alike]
-    return Choice(best.system, best.K, min(as_good), best.settings, found, int((best.cells > 0).sum()))
+    return Choice(
+        best.system, best.K, min(as_good), best.settings, found, int((best.cells > 0).sum()), best.unit
+    )
 
 
 def _candidate(one: RowScores, best: RowScores) -> Candidate:

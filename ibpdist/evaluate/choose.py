@@ -35,6 +35,7 @@ from ibpdist.evaluate.trials import (
     without_others,
 )
 from ibpdist.runs.fit import fit
+from ibpdist.runs.scores import headline
 
 SYSTEMS = ("fa-vi-infinite", "fa-vi-dense")
 """Features that some rows have, and features that all rows have."""
@@ -66,8 +67,9 @@ def choose(
     refuse_systems(systems, grid)
     held = HeldRows(share=share, seed=seed)
     with _each_warning_once():
-        source = as_source(data)
-        fitted = refuse_small(held, source)
+        tokens = catalog.find(systems[0]).counts
+        source = as_source(data, judged=not tokens)
+        fitted = refuse_small(held, source, tokens)
         trials = trials_of(systems, grid or grid_for(fitted, source.columns), options)
         return best_of(list(_scored(data, source, held, trials, options, progress)))
 
@@ -127,14 +129,15 @@ def _differ(result: Any) -> bool:
 def _row_scores(
     result: Any, rows: Source, trial: Trial, settings: Mapping[str, Any], seed: int, progress: Any
 ) -> RowScores:
-    """Scores of rows over both halves of the columns."""
-    halves = []
-    for at, half in enumerate(HALVES):
-        tell = partial(_tell_rows, after(progress), at)
+    """Scores of rows over both halves of the columns; of counts over one half of their tokens."""
+    tokens = catalog.find(trial.system).counts
+    halves, visible = [], HALVES[: 1 if tokens else 2]
+    for at, half in enumerate(visible):
+        tell = partial(_tell_rows, after(progress), at, len(visible))
         scored = evaluate(result, rows, visible=half, seed=seed, progress=tell)
-        halves.append(scored.sel(estimate="variance"))
+        halves.append(scored.sel(estimate=headline(scored)))
     nats, cells = (np.sum([half[name].values for half in halves], axis=0) for name in ("row_score", "cells"))
-    errors = [float(half.error) * int(half.cells.sum()) for half in halves]
+    errors = [0.0 if tokens else float(half.error) * int(half.cells.sum()) for half in halves]
     known = catalog.settings_of(trial.system)
     return RowScores(
         system=trial.system,
@@ -145,10 +148,11 @@ def _row_scores(
         cells=cells,
         error=float(np.linalg.norm(errors)) / int(cells.sum()),
         active=int(result["params"]["active"].sum()),
+        unit="token" if tokens else "cell",
     )
 
 
-def _tell_rows(tell: Stage, half: int, done: int, whole: int | None) -> None:
-    """Tell the rows that are scored with one half of the columns visible, of those of both halves."""
+def _tell_rows(tell: Stage, half: int, halves: int, done: int, whole: int | None) -> None:
+    """Tell the rows that are scored with one half visible, of those of all halves."""
     rows = whole or 0
-    tell("scoring rows", half * rows + done, len(HALVES) * rows)
+    tell("scoring rows", half * rows + done, halves * rows)

@@ -45,7 +45,7 @@ def predictor_of(result: xr.DataTree) -> Predictor:
     """The predictor of a fitted Gaussian model."""
     system = systems.of_result(result.attrs)
     if not system.observation_type.has_row_density:
-        raise UsageError(f"{system.name}: rows of {system.observation} observations cannot be scored yet")
+        raise UsageError(f"{system.name}: cells of {system.observation} observations cannot be predicted")
     groups = (result[name] for name in ("params", "internals") if name in result.children)
     named = {str(name): held for group in groups for name, held in group.variables.items()}
     return predictor({name: np.asarray(held.values) for name, held in named.items()}, system.weights)

@@ -15,13 +15,19 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from ibpdist.base.errors import InputError, UsageError
+from ibpdist.base.errors import UsageError
 from ibpdist.base.progress import Count
 from ibpdist.base.words import counted
+from ibpdist.catalog import systems
 from ibpdist.data._base import Chunk, Source
+from ibpdist.data.splits import HeldRows
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.engine.place import Place
+from ibpdist.evaluate import perplexity
+from ibpdist.evaluate.counts import hidden_tokens, token_predictors
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
+from ibpdist.evaluate.own_rows import own_rows
+from ibpdist.evaluate.perplexity import token_scores
 from ibpdist.evaluate.synthetic import stored
 from ibpdist.predict.averaged import Averaged, Scores, Tick, silent
 from ibpdist.predict.chunks import Shares, over_chunks
@@ -100,7 +106,11 @@ def evaluate(
     scheduler: str | None = None,
     progress: Count | None = None,
 ) -> xr.Dataset:
-    """Score a fit on new rows, or without `data` on the cells held out from it.
+    """Score a fit on new rows, or without `data` on what was held out from it.
+
+    Of a fit of counts half of the tokens of each new row are scored given the others; the result has, by
+    `estimate` (prediction, with dispersion, unigram), nats per token, perplexity, and their errors over rows.
+    All restarts of a run on disk are averaged. The rest of this text is about cells of real-valued data.
 
     `visible` is "even", "odd", one flag a column, or "fitted" when `data` are those of the fit:
     then the cells that it saw. Data that were ingested raw, and arrays, are centred and scaled as those of
@@ -116,18 +126,22 @@ def evaluate(
     """
     place = Place(workers, serial, scheduler)
     result = result_of(run)
-    of = predictors_of(result)
-    columns = len(of[0].noise)
-    if data is None and not (isinstance(visible, str) and visible in ("even", "fitted")):
-        raise UsageError("visible is for new rows: of the fit's own the cells that it saw are visible")
-    if data is None or (isinstance(visible, str) and visible == "fitted"):
-        source, protocol = _own_rows(result, data)
+    named = visible if isinstance(visible, str) else ""
+    if systems.of_result(result.attrs).counts:
+        if named not in ("even", "fitted"):
+            raise UsageError("visible hides columns, and of counts half of the tokens of each row are hidden")
+        source, hidden = hidden_tokens(result, data, named == "fitted", seed)
+        scored = token_scores(token_predictors(run), source, hidden, place.threads(source), progress)
     else:
-        source = rows_for(result, data)
-        protocol = columns_visible(visible, columns)
-    threads = place.threads(source)
-    plan = Sampling(chains, draws, seed)
-    scored = score(of, source, protocol, plan, uneven=uneven, threads=threads, progress=progress)
+        of = predictors_of(result)
+        if data is None and named not in ("even", "fitted"):
+            raise UsageError("visible is for new rows: of the fit's own the cells that it saw are visible")
+        if data is None or named == "fitted":
+            source, protocol = _own_rows(result, data)
+        else:
+            source, protocol = rows_for(result, data), columns_visible(visible, len(of[0].noise))
+        plan, threads = Sampling(chains, draws, seed), place.threads(source)
+        scored = score(of, source, protocol, plan, uneven=uneven, threads=threads, progress=progress)
     if not isinstance(run, xr.DataTree):
         scores.keep(run, scored, _name(result, data), source.fingerprint)
     return scored
@@ -226,6 +240,8 @@ def _told(of: Predictor, row_noise: RowNoise) -> str:
 
 def summary(scored: xr.Dataset) -> str:
     """The score in words."""
+    if "prediction" in scored.estimate:
+        return perplexity.summary(scored)
     rows, cells = int((scored.cells > 0).sum()), int(scored.cells.sum())
     full, plug = (_number(scored, estimate) for estimate in ("variance", "plug_in"))
     lines = [
@@ -255,29 +271,17 @@ def _number(scored: xr.Dataset, estimate: str) -> str:
 
 def _own_rows(result: xr.DataTree, data: object) -> tuple[Source, Protocol]:
     """The data of the fit, and as hidden cells those that it did not see."""
-    from ibpdist.data.splits import HeldRows, as_split, describe
-
-    spec = spec_of(result)
-    if not spec.holdout:
-        raise UsageError("the fit saw every cell, so none is held out; give new rows, or fit with a holdout")
-    if data is None and spec.data == "memory":
-        raise UsageError("the fit was in memory, so its data are not kept: pass them with visible='fitted'")
-    source = rows_for(result, spec.data if data is None else data)
-    split = as_split(spec.holdout)
-    seen = split.train(source)
-    if seen.fingerprint != result.attrs["fingerprint"]:
-        reason = "these are not the data of the fit: their fingerprints differ; give those that were fitted"
-        raise InputError(reason, file=spec.data if data is None else name_of(data))
+    source, split, seen = own_rows(result, data)
     if isinstance(split, HeldRows):
         rows = split.test(source)
         even = columns_visible("even", rows.columns)
-        return rows, replace(even, words=f"rows held out from the fit ({describe(split)}), {even.words}")
+        return rows, replace(even, words=f"rows held out from the fit ({split.text}), {even.words}")
 
     def cells(chunk: Chunk) -> tuple[Mask, Mask]:
         visible = _observed(seen.read(chunk.index))
         return visible, _observed(chunk) & ~visible
 
-    return source, Protocol(cells, f"cells held out from the fit ({describe(split)})")
+    return source, Protocol(cells, f"cells held out from the fit ({split.text})")
 
 
 def _name(result: xr.DataTree, data: object) -> str:

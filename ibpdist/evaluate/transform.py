@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.progress import Count
+from ibpdist.catalog import systems
 from ibpdist.data._base import Source
 from ibpdist.data.output_path import refuse_place
 from ibpdist.engine.place import Place
 from ibpdist.evaluate import tables
+from ibpdist.evaluate.counts import FoldedRows, folded_rows
 from ibpdist.evaluate.fitted import (
     Run,
     column_labels,
@@ -110,7 +112,9 @@ def transform(
     all patterns of features, or over `chains` annealed chains of `draws` each where there are too many.
     With `estimate="mean-field"` z, w and precision are found by the row step of the fit, repeated until no
     entry changes by `tolerance`: faster, and one pattern where several explain a row. Of a sampler the
-    features are those of the draw in its `params`.
+    features are those of the draw in its `params`. Of counts z and w are found by the row step with either
+    estimate: z w are the tokens that a row is expected to have of a feature, and z w times `mean` of the fit
+    those of each word.
 
     Data that were ingested raw, and arrays, are centred and scaled as those of the fit were; cells are in the
     units of what was ingested. Features are those of the result, in its order. With `out` they are written
@@ -124,8 +128,10 @@ def transform(
     result = result_of(run)
     given = source_of(data, int(result["params"].sizes["column"]), labels_of(result))
     source, back = in_units_of(result, given, name_of(data)), back_units(result, given)
-    work: PosteriorMeans | MeanField
-    if estimate == "posterior":
+    work: PosteriorMeans | MeanField | FoldedRows
+    if systems.of_result(result.attrs).counts:
+        work = folded_rows(result, source)
+    elif estimate == "posterior":
         work = PosteriorMeans(
             source, Reconstructor(predictor_of(result), Sampling(chains, draws, seed)), back
         )

@@ -130,13 +130,16 @@ def refuse_systems(names: Sequence[str], grid: list[int] | None) -> None:
         system = catalog.find(name)
         if name in names[:at]:
             raise UsageError(f"systems: {name} is given twice; give every system once")
-        if not system.observation_type.has_row_density:
-            raise UsageError(f"{name}: rows of {system.observation} observations cannot be scored yet")
+        if system.counts != catalog.find(names[0]).counts:
+            raise UsageError(
+                f"systems: {names[0]} and {name} are for other kinds of data, and scores of cells and of "
+                "tokens do not compare"
+            )
         if system.prior_type.number is Number.UNLIMITED and (grid is None or len(grid) > 1):
             raise UsageError(f"K: {name} has no limit of features, so there is no K to choose; give one K")
 
 
-def refuse_small(held: HeldRows, source: Source) -> int:
+def refuse_small(held: HeldRows, source: Source, counts: bool) -> int:
     """The number of rows to fit; refuse data without at least two rows on either side and two columns."""
     out = sum(int(held.hidden(*source.bounds(index)).sum()) for index in range(source.chunks))
     if out < 2 or source.rows - out < 2:
@@ -144,6 +147,6 @@ def refuse_small(held: HeldRows, source: Source) -> int:
             f"share: {held.share:g} of {counted(source.rows, 'row')} holds {out} out: "
             "expected at least 2 held out and 2 left to fit; choose another share or seed"
         )
-    if source.columns < 2:
+    if source.columns < 2 and not counts:
         raise UsageError("columns cannot be predicted from each other: expected at least 2, the data have 1")
     return source.rows - out

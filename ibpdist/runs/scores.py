@@ -18,8 +18,10 @@ from ibpdist.storage import records, sealed
 from ibpdist.storage.lock import Lock
 
 NAME = "heldout.json"
-HELD = "cells held out from the fit"
+HELD = ("cells held out from the fit", "tokens held out from the fit")
 """How the words of a protocol begin that hides what the fit did not see."""
+HEADLINES = ("variance", "prediction")
+"""The estimate that counts, of cells and of tokens."""
 _WORDS = ("data", "fingerprint", "protocol", "method")
 _COUNTS = ("cells", "rows")
 Entry = dict[str, Any]
@@ -69,8 +71,13 @@ def read(run: Path) -> xr.Dataset | None:
     ]
     values |= {name: [entry[name] for entry in entries] for name in (*_WORDS, *_COUNTS)}
     scores = xr.Dataset(variables.HELDOUT.named(values), {"estimate": list(entries[0]["score"])})
-    scores.score.attrs["units"] = variables.PER_CELL
+    scores.score.attrs["units"] = str(entries[0].get("units", variables.PER_CELL))
     return scores
+
+
+def headline(scores: xr.Dataset) -> str:
+    """The estimate that counts."""
+    return next(name for name in HEADLINES if name in scores["estimate"].values)
 
 
 def mend(run: Path) -> None:
@@ -126,4 +133,5 @@ def _entry(scored: xr.Dataset, data: str, fingerprint: str) -> Entry:
     }
     counts = {"cells": int(scored.cells.sum()), "rows": int((scored.cells > 0).sum())}
     words = {name: scored.attrs[name] for name in ("protocol", "method")}
-    return {"data": data, "fingerprint": fingerprint, **words, **numbers, **counts}
+    units = {"units": scored.score.attrs["units"]}
+    return {"data": data, "fingerprint": fingerprint, **words, **units, **numbers, **counts}

@@ -1,0 +1,114 @@
+"""Scores of fits of counts: which predictors, and which tokens of which rows are hidden.
+
+Restarts of a run that is on disk are averaged, and so are draws of a sampler: the mean of several predictions
+is better than any of them (counts.md 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import xarray as xr
+from scipy.special import logit
+
+from ibpdist.base.errors import UsageError
+from ibpdist.catalog import systems
+from ibpdist.data._base import Source
+from ibpdist.data.held_tokens import HeldTokens
+from ibpdist.data.splits import HeldRows
+from ibpdist.evaluate.fitted import Run, result_of, rows_for, spec_of
+from ibpdist.evaluate.own_rows import own_rows
+from ibpdist.evaluate.perplexity import TokenProtocol, held_from_fit, new_documents
+from ibpdist.evaluate.tables import Rows
+from ibpdist.inference._base import Named
+from ibpdist.predict.averaged import silent
+from ibpdist.predict.tokens import STEPS, TokenPredictor, token_predictor
+
+DRAWS = 15
+"""Most draws of a sampler that are averaged."""
+
+
+def token_predictors(run: Run) -> list[TokenPredictor]:
+    """The predictor of a fit of counts, or those of its restarts, or of the draws of a sampler."""
+    result = result_of(run)
+    if "draws" in result.children:
+        return list(_of_draws(result["draws"].to_dataset()))
+    return [_of_fit(one) for one in _starts(run, result)]
+
+
+def _starts(run: Run, result: xr.DataTree) -> list[xr.DataTree]:
+    """Results of all starts of a run that keeps them, the result itself otherwise."""
+    folder = Path(run) if not isinstance(run, xr.DataTree) else Path()
+    count = result["restarts"].sizes["restart"] if "restarts" in result.children else 1
+    if isinstance(run, xr.DataTree) or count == 1 or not (folder / "restarts").is_dir():
+        return [result]
+    from ibpdist.runs.restarts import folder as place
+
+    return [result_of(place(folder, at)) for at in range(count)]
+
+
+def _of_fit(result: xr.DataTree) -> TokenPredictor:
+    spec, named = spec_of(result), _arrays(result["params"].to_dataset())
+    if "eta" in named:  # of a draw
+        return token_predictor(named, float(named["eta"]))
+    built: Any = systems.build(spec.system, int(result.attrs["truncation"]), settings=spec.set)
+    return token_predictor(named, built.model.observation.smoothing)
+
+
+def _of_draws(draws: xr.Dataset) -> Iterator[TokenPredictor]:
+    """Of draws at even distances; the words of a draw are means given its tokens and its eta."""
+    chains, kept = draws.sizes["chain"], draws.sizes["draw"]
+    for at in np.unique(np.linspace(0, chains * kept - 1, min(DRAWS, chains * kept)).astype(int)):
+        names = ("mean", "tokens", "weight_shape", "prevalence", "chance", "eta")
+        named = _arrays(draws[list(names)].isel(chain=at // kept, draw=at % kept))
+        yield token_predictor(named | {"log_odds": logit(named["chance"])}, float(named["eta"]))
+
+
+def _arrays(group: xr.Dataset) -> dict[str, Any]:
+    return {str(name): np.asarray(held.values) for name, held in group.variables.items()}
+
+
+def hidden_tokens(result: xr.DataTree, data: object, fitted: bool, seed: int) -> tuple[Source, TokenProtocol]:
+    """Rows and which of their tokens are scored: half of those of new rows and of rows that were held out,
+    or the tokens that the fit did not see."""
+    if data is not None and not fitted:
+        return rows_for(result, data), new_documents(seed)
+    source, split, _ = own_rows(result, data)
+    if isinstance(split, HeldTokens):
+        return source, held_from_fit(split)
+    if isinstance(split, HeldRows):
+        protocol = new_documents(seed)
+        words = f"rows held out from the fit ({split.text}), {protocol.words}"
+        return split.test(source), TokenProtocol(protocol.split, words)
+    raise UsageError(f"{split.text}: cells of counts are not scored; hold out rows or tokens")
+
+
+@dataclass(frozen=True)
+class FoldedRows:
+    """Rows of counts whose tokens look for their features among those of a fit."""
+
+    source: Source
+    of: TokenPredictor
+    words: ClassVar[str] = f"the row step of the fit, {STEPS} times"
+
+    def rows(self, index: int, tick: Callable[[float], None] = silent) -> Rows:
+        """z, and w so that z w are the tokens that a row is expected to have of a feature."""
+        chunk = self.source.read(index)
+        placed = self.of.place(chunk.entries)
+        weights = self.of.weights(placed)
+        w = np.divide(weights, placed.f, out=np.zeros_like(weights), where=placed.f > 0)
+        found: Named = {
+            name: (("row", "feature"), values.astype(chunk.x.dtype))
+            for name, values in (("z", placed.f), ("w", w))
+        }
+        tick(1.0)
+        return Rows(chunk.start, found, self.source.row_coords(index))
+
+
+def folded_rows(result: xr.DataTree, source: Source) -> FoldedRows:
+    """Of a sampler, the features of the draw in its `params`."""
+    return FoldedRows(source, _of_fit(result))
