@@ -333,11 +333,14 @@ GROUPS: Mapping[str, Group] = {
 
 
 def labelled(result: xr.DataTree) -> xr.DataTree:
-    """A result whose variables have `long_name` and `units`; the tree that was given, with attributes."""
+    """A result whose variables have `long_name` and `units`, their own if they have some; the tree that was
+    given, with attributes."""
     for name in GROUPS.keys() & result.children.keys():
         for variable in GROUPS[name].variables:
             if variable.name in result[name].variables:
-                result[name][variable.name].attrs.update(variable.attributes())
+                held = result[name][variable.name].attrs
+                own = {"units": held["units"]} if "units" in held else {}
+                held.update(variable.attributes() | own)
     return result
 
 

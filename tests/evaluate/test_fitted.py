@@ -59,7 +59,7 @@ def test_the_predictor_has_the_dictionary_of_the_fit_with_its_variance(result):
 
 def test_an_observation_without_densities_of_rows_is_refused(result, monkeypatch):
     monkeypatch.setattr(Gaussian, "has_row_density", False)
-    with pytest.raises(UsageError, match="rows of gaussian observations cannot be scored yet"):
+    with pytest.raises(UsageError, match="cells of gaussian observations cannot be predicted"):
         predictor_of(result)
 
 

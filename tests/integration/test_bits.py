@@ -1,5 +1,6 @@
 """The systems of the catalog give the same bits wherever they run, whoever dies."""
 
+import numpy as np
 import pytest
 
 import ibpdist as ibp
@@ -7,10 +8,12 @@ from ibpdist.campaigns.verify import verify
 from tests.support.clusters import StepKiller
 from tests.support.compare import assert_same_result
 from tests.support.logs import objectives
+from tests.support.planted_counts import planted_counts
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600), pytest.mark.usefixtures("two_blas_threads")]
 SYSTEMS = {
     "ica-vi-beta-process": {"set": {}},
+    "counts-infinite": {"counts": True, "set": {"inner": 1}},
     "fa-vi-finite": {"missing": 0.02, "set": {"missing": "rows", "noise": "column"}},
     "lg-gibbs-infinite": {"missing": 0.01, "set": {"chains": 2, "thin": 3, "births": 200}},
     "lg-gibbs-finite": {"missing": 0.05, "set": {"missing": "rows", "thin": 3}},
@@ -23,14 +26,25 @@ STEPS, WORKERS, NOTICED = 24, 2, 4
 def case(request, tmp_path_factory):
     """A store in 22 chunks, the options of a fit, and the run of the serial engine."""
     folder, wanted = tmp_path_factory.mktemp("bits"), SYSTEMS[request.param]
-    store = folder / "data.zarr"
-    rows, missing = wanted.get("rows", 21_500), wanted.get("missing", 0.0)
-    size = {"rows": rows, "columns": 32, "features": 6, "noise": 0.3, "seed": 2}
-    ibp.synthesise("linear-gaussian", store, **size, chunk_rows=rows // 21, missing=missing)
+    store = made(folder, wanted)
     options = {"system": request.param, "K": 10, "seed": 5, "steps": STEPS, "rtol": 0.0, "inner": 20}
     options |= {"checkpoint": 4, **wanted["set"]}
     ibp.fit(store, run=folder / "serial", serial=True, **options)
     return store, options, folder / "serial"
+
+
+def made(folder, wanted):
+    """The store: of counts, or of real-valued data."""
+    store, rows = folder / "data.zarr", wanted.get("rows", 21_500)
+    if "counts" in wanted:
+        x, *_ = planted_counts(rows=rows, columns=32, length=40)
+        np.save(folder / "counts.npy", x.astype(np.float32))
+        ibp.ingest(folder / "counts.npy", store, chunk_rows=rows // 21)
+        return store
+    size = {"rows": rows, "columns": 32, "features": 6, "noise": 0.3, "seed": 2}
+    missing = wanted.get("missing", 0.0)
+    ibp.synthesise("linear-gaussian", store, **size, chunk_rows=rows // 21, missing=missing)
+    return store
 
 
 def assert_same(run, serial):

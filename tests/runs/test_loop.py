@@ -234,4 +234,4 @@ def test_checkpoints_do_not_take_most_of_the_time(tmp_path, spec, monkeypatch):
 def test_rules_of_a_sampler():
     spec = toy_spec("memory")
     names = [type(rule).__name__ for rule in Job(spec, Toy(), blobs()).rules()]
-    assert names == ["Rising", "StepLimit"], "a sampler does not converge in a step"
+    assert names == ["Rising", "Steady", "StepLimit"], "an objective that falls does not converge in a step"

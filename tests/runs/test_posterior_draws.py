@@ -148,6 +148,9 @@ def test_rows_and_variances_of_columns(tmp_path):
         intercept=np.arange(float(COLUMNS)),
         weight_mean=np.full(2, np.nan),
         row_freedom=np.asarray(np.nan),
+        weight_shape=np.full(2, np.nan),
+        tokens=np.full(2, np.nan),
+        eta=np.asarray(np.nan),
     )
     kept = keeper(tmp_path / "draws", Plan(2, 1, 1), 1)
     kept.begin(0)
