@@ -72,7 +72,8 @@ from ibpdist.cli.campaigns import sweep
     "--start",
     "begin",
     metavar="NAME",
-    help="How to begin: spectral, principal, independent, best, random, rows or svd; samplers: fit, empty.",
+    help="How to begin: spectral, principal, independent, best, random, rows or svd; samplers: fit, empty; "
+    "counts: documents.",
 )
 @click.option("--from", "start", type=PATH, help="Start from the features of a RUN.")
 @click.option(

@@ -51,9 +51,10 @@ def show(run: Path) -> None:
 def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **options: Any) -> None:
     """Score held-out cells, or tokens of counts.
 
-    Prints the score in nats per cell and its Monte Carlo error. Without STORE the cells held out from the fit are
-    scored; with STORE the rows of another dataset, some columns predicted from the others. Of counts
-    one half of the tokens of each row is predicted from the other, and the error is over rows.
+    Prints the score in nats per cell and its Monte Carlo error. Without STORE the cells held out
+    from the fit are scored; with STORE the rows of another dataset, some columns predicted from the
+    others. Of counts one half of the tokens of each row is predicted from the other, and the error is
+    that over rows.
     """
     from ibpdist.evaluate.heldout import evaluate as evaluate_
     from ibpdist.evaluate.heldout import summary

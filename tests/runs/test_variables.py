@@ -23,6 +23,11 @@ OTHERS = {
     "draws of a number": {"system": "fa-gibbs-infinite", "steps": 4, "missing": "groups"},
 }
 """Fits with variables that no stored result has."""
+COUNTS = {
+    "means": {"system": "counts-finite", "steps": 12},
+    "draws": {"system": "counts-gibbs-finite", "steps": 4},
+}
+"""The same of counts."""
 
 
 def held(result):
@@ -49,7 +54,9 @@ def stored(tmp_path_factory):
 def others():
     x = ibp.synthetic("linear-gaussian", rows=30, columns=6, features=2, noise=0.2, seed=1).x.values.copy()
     x[::7, 0] = x[1::5, 3] = np.nan
-    return [ibp.fit(x, K=3, seed=1, **options) for options in OTHERS.values()]
+    counts = np.random.default_rng(0).poisson(3.0, (30, 6)).astype(float)
+    of_counts = [ibp.fit(counts, K=3, seed=1, **options) for options in COUNTS.values()]
+    return [*(ibp.fit(x, K=3, seed=1, **options) for options in OTHERS.values()), *of_counts]
 
 
 TABLE = {
