@@ -1,7 +1,7 @@
 """How well do features of counts predict the other half of new documents?
 
     python -m tests.benchmarks.perplexity [--data FOLDER] [--sizes 60 100 200] [--restarts 5] [--inner]
-    python -m tests.benchmarks.perplexity --methods "tomotopy LDA" "scikit-learn LDA" --sizes 100 200 400
+    python -m tests.benchmarks.perplexity --methods counts-finite "tomotopy LDA" --sizes 100 200 400
 
 Three splits into 295 and 100 documents. Half of the tokens of each new document are seen, drawn by a
 hypergeometric law keyed by row, and the other half is scored over all words:
@@ -21,8 +21,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,16 +31,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma
 
-from ibpdist.base.rules import Rule
+import ibpdist as ibp
 from ibpdist.base.threads import one_thread
+from ibpdist.catalog.systems import SYSTEMS
 from ibpdist.data._base import Chunk
-from ibpdist.data.entries import Entries as CountEntries
-from ibpdist.kernels.tokens import Entries, Known, RowTokens, TokenSums, empty_sums, find_rho, keep_rho
-from ibpdist.model.priors import BetaBernoulli, StickBreaking
-from ibpdist.model.priors._base import PriorSums
-from ibpdist.model.weights.gamma import presence
+from ibpdist.data.entries import Entries
+from ibpdist.evaluate.counts import token_predictors
 from ibpdist.predict.dispersion import count_rates
 from ibpdist.predict.dispersion import dispersed as bursts
 from ibpdist.predict.tokens import TokenPredictor, predicted_laws
@@ -50,7 +47,7 @@ from tests.support.fit_variants import table
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 HEADER = ("method", "K", "one", "five", "one dispersed", "five dispersed", "a document", "in all", "seconds")
-FLOOR, LEAST_SHAPE, MOST_SHAPE = 0.1, 1e-6, 100.0
+FLOOR = 0.1
 
 
 @dataclass(frozen=True)
@@ -98,161 +95,11 @@ def planted(features: int = 8, columns: int = 300, rows: int = 200) -> tuple[Mat
     return words, np.array([rng.multinomial(60, law) for law in laws])
 
 
-def entries_of(x: Counts) -> Entries:
-    """Words are columns."""
-    starts = np.concatenate([[0], np.cumsum(np.count_nonzero(x, axis=1))])
-    return Entries(starts, np.nonzero(x)[1], x[x > 0].astype(np.float32))
-
-
-@dataclass(frozen=True)
-class Settings:
-    """`eta` belongs to the fit, `smoothing` takes its place in the prediction; `keep`: rho is kept for each
-    entry, otherwise it is found by so many `evaluations`; shapes and prior wait for `wait` steps."""
-
-    prior: str = "finite"
-    eta: float = 0.05
-    smoothing: float = 0.02
-    keep: bool = False
-    evaluations: int = 4
-    steps: int = 150
-    wait: int = 10
-    shape: float = 0.1
-    begin: float = 0.3
-    folds: int = 50
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """y (column, feature) tokens, shape and odds (feature), f (row, feature)."""
-
-    y: Matrix
-    shape: Matrix
-    odds: Matrix
-    f: Matrix
-    change: float
-
-
-PRIORS: dict[str, Any] = {"always": None, "finite": BetaBernoulli(), "sticks": StickBreaking()}
-
-
-class Prior:
-    """Log odds of the features, infinite where every row has every feature."""
-
-    def __init__(self, name: str, features: int, rows: int) -> None:
-        self.law = PRIORS[name]
-        self.params = self.law.init(features, rows) if self.law else None
-        self.features, self.rows = features, rows
-
-    def odds(self) -> Matrix:
-        if self.law is None:
-            return np.full(self.features, np.inf)
-        return np.asarray(self.law.log_odds(self.params))
-
-    def update(self, on: Matrix) -> None:
-        if self.law is not None:
-            sums = PriorSums(on=np.minimum(on, self.rows), rows=np.asarray(float(self.rows)))
-            self.params = self.law.update(self.params, sums, Rule.MEAN, np.random.default_rng(0))
-
-
-def known_of(y: Matrix, shape: Matrix, odds: Matrix, eta: float, own: bool = True) -> Known:
-    """What a step reads, in single precision."""
-    F = np.float32
-    return Known(y.astype(F), y.sum(axis=0).astype(F), shape, odds, F(eta), F(eta * len(y)), F(own))
-
-
-def step(entries: Entries, known: Known, rows: RowTokens, rho: Any, settings: Settings) -> TokenSums:
-    """One step of all rows at once; rows and rho are changed."""
-    sums, low = empty_sums(*known.y.shape), digamma(known.shape)
-    if settings.keep:
-        keep_rho(entries, known, rows, rho, low, sums)
-    else:
-        find_rho(entries, known, rows, settings.evaluations, low, sums)
-    return sums
-
-
-def begin_words(x: Counts, features: int, seed: int) -> Matrix:
-    """(column, feature) half of the tokens of random documents: a fifth of all is used, or one for each
-    feature, none twice before all have been used."""
-    rng = np.random.default_rng(seed)
-    each = max(1, len(x) // (5 * features))
-    rounds = range(-(-features * each // len(x)))
-    rows = np.concatenate([rng.permutation(len(x)) for _ in rounds])[: features * each]
-    halves = np.array([half(x[row], rng) for row in rows], dtype=float)
-    return np.asarray(halves.reshape(features, each, -1).sum(axis=1).T)
-
-
-def begin(
-    x: Counts, features: int, seed: int, settings: Settings
-) -> tuple[Entries, RowTokens, Any, TokenSums]:
-    """Entries, rows, rho and sums of a first step that only knows the words of random documents."""
-    entries, shape = entries_of(x), np.full(features, settings.shape)
-    rate = shape.sum() / np.maximum(x.sum(axis=1), 1.0)
-    rows = RowTokens(np.zeros((len(x), features), np.float32), rate)
-    rho = np.zeros((len(entries.counts) if settings.keep else 0, features), np.float32)
-    words, sure = begin_words(x, features, seed), np.full(features, np.inf)
-    known = known_of(words, shape, sure, settings.begin, own=False)
-    return entries, rows, rho, step(entries, known, rows, rho, replace(settings, evaluations=0))
-
-
-def fit(x: Counts, features: int, seed: int = 0, settings: Settings | None = None) -> Fitted:
-    """Rows at once: y and rho of the step before are on the right of the update."""
-    settings = settings or Settings()
-    shape, prior = np.full(features, settings.shape), Prior(settings.prior, features, len(x))
-    entries, rows, rho, sums = begin(x, features, seed, settings)
-    for number in range(settings.steps):
-        known = known_of(sums.y, shape, prior.odds(), settings.eta)
-        sums = step(entries, known, rows, rho, settings)
-        if number >= settings.wait:
-            shape = next_shape(shape, sums)
-            prior.update(sums.on)
-    f = presence(rows.y, rows.rate, shape, prior.odds())
-    return Fitted(sums.y, shape, prior.odds(), f, sums.change / sums.tokens)
-
-
-def next_shape(shape: Matrix, sums: TokenSums) -> Matrix:
-    """A step of the fixed point of the shapes."""
-    exposed = np.maximum(sums.exposed, 1e-300)
-    return np.asarray(np.clip(shape * sums.seen / exposed, LEAST_SHAPE, MOST_SHAPE))
-
-
-def fit_in_turn(x: Counts, features: int, seed: int = 0, settings: Settings | None = None) -> Fitted:
-    """The same with each row met after those before it have been summed."""
-    settings = replace(settings or Settings(), keep=True)
-    shape, prior = np.full(features, settings.shape), Prior(settings.prior, features, len(x))
-    entries, rows, rho, sums = begin(x, features, seed, settings)
-    y, total, spread = sums.y, sums.y.sum(axis=0), np.float32(settings.eta * x.shape[1])
-    parts = [entries_of(row[None]) for row in x]
-    for number in range(settings.steps):
-        every, odds = empty_sums(1, features), prior.odds()
-        for n, part in enumerate(parts):
-            at, own = part.words, slice(entries.starts[n], entries.starts[n + 1])
-            known = known_of(y[at], shape, odds, settings.eta)
-            known = known._replace(total=total.astype(np.float32), spread=spread)
-            before, row = part.counts[:, None] * rho[own], RowTokens(rows.y[n : n + 1], rows.rate[n : n + 1])
-            sums = step(part._replace(words=np.arange(at.size)), known, row, rho[own], settings)
-            y[at] += sums.y - before
-            total += (sums.y - before).sum(axis=0)
-            for name in ("on", "seen", "exposed"):
-                getattr(every, name)[:] += getattr(sums, name)
-        if number >= settings.wait:
-            shape = next_shape(shape, every)
-            prior.update(every.on)
-    return Fitted(y, shape, prior.odds(), presence(rows.y, rows.rate, shape, prior.odds()), 0.0)
-
-
 def normal(law: Matrix) -> Matrix:
     return np.asarray(law / law.sum(axis=1, keepdims=True))
 
 
-def predict(fitted: Fitted, seen: Counts, settings: Settings | None = None) -> Matrix:
-    """law (row, column) of new documents given their seen half."""
-    settings = settings or Settings()
-    rate = float((fitted.f @ fitted.shape).mean())
-    of = TokenPredictor(fitted.y, fitted.shape, fitted.odds, settings.smoothing, rate)
-    return predicted_laws([of], tokens_of(seen), settings.folds)
-
-
-def tokens_of(x: Counts) -> CountEntries:
+def tokens_of(x: Counts) -> Entries:
     """Counts as the package keeps them."""
     return Chunk(0, 0, x).entries
 
@@ -267,10 +114,15 @@ Predictor = Callable[[Problem, int, int], tuple[Matrix, float, float]]
 """(problem, features, seed) -> law of new documents, features a document and in all."""
 
 
-def ours(settings: Settings, of: Problem, features: int, seed: int) -> tuple[Matrix, float, float]:
-    fitted = fit(of.train, features, seed, settings)
-    in_all = float((fitted.f.sum(axis=0) > 0.5).sum())
-    return predict(fitted, of.seen, settings), float(fitted.f.sum(axis=1).mean()), in_all
+def ours(
+    system: str, settings: Mapping[str, float], of: Problem, features: int, seed: int
+) -> tuple[Matrix, float, float]:
+    """A fit as users make it."""
+    found = ibp.fit(of.train.astype(np.float32), system=system, K=features, seed=seed, **settings)
+    on = found["params"]["prevalence"].values
+    (one,) = token_predictors(found)
+    law = predicted_laws([one], tokens_of(of.seen))
+    return law, float(on.sum()), float((on * len(of.train) > 0.5).sum())
 
 
 def tomotopy_lda(of: Problem, features: int, seed: int, burn: int = 1000) -> tuple[Matrix, float, float]:
@@ -280,20 +132,20 @@ def tomotopy_lda(of: Problem, features: int, seed: int, burn: int = 1000) -> tup
         model.add_doc([str(word) for word in np.repeat(np.arange(row.size), row)])
     model.burn_in, model.optim_interval = 100, 10
     model.train(burn, workers=1)
-    law, settings = np.zeros(of.seen.shape), Settings(smoothing=float(model.eta))
+    law = np.zeros(of.seen.shape)
     for _ in range(15):
         model.train(20, workers=1)
-        law += predict(tomotopy_sample(model, *of.train.shape), of.seen, settings)
+        law += predicted_laws([tomotopy_sample(model, of.train.shape[1])], tokens_of(of.seen))
     return law / 15, np.nan, np.nan
 
 
-def tomotopy_sample(model: Any, rows: int, columns: int) -> Fitted:
+def tomotopy_sample(model: Any, columns: int) -> TokenPredictor:
     """Tokens of every word and feature, and alpha as shapes of features that every row has."""
     used, total = [int(word) for word in model.used_vocabs], np.asarray(model.get_count_by_topics())
-    y = np.zeros((columns, model.k))
+    y, alpha = np.zeros((columns, model.k)), np.asarray(model.alpha)
     laws = np.array([model.get_topic_word_dist(k) for k in range(model.k)])
     y[used] = np.rint((total + model.eta * len(used))[:, None] * laws - model.eta).T
-    return Fitted(y, np.asarray(model.alpha), np.full(model.k, np.inf), np.ones((rows, model.k)), 0.0)
+    return TokenPredictor(y, alpha, np.full(model.k, np.inf), float(model.eta), float(alpha.sum()))
 
 
 def sklearn_lda(of: Problem, features: int, seed: int) -> tuple[Matrix, float, float]:
@@ -318,11 +170,10 @@ def unigram(of: Problem, features: int, seed: int) -> tuple[Matrix, float, float
     return np.tile(same_for_all(of.train.sum(axis=0)), (len(of.seen), 1)), np.nan, np.nan
 
 
-def methods(settings: Settings) -> dict[str, Predictor]:
-    """Every prior, and the anchors that are installed."""
-    found: dict[str, Predictor] = {
-        name: partial(ours, replace(settings, prior=name)) for name in ("finite", "sticks", "always")
-    }
+def methods(settings: Mapping[str, float]) -> dict[str, Predictor]:
+    """Every system of counts, and the anchors that are installed."""
+    fits = [name for name, row in SYSTEMS.items() if row.counts and not row.sampler]
+    found: dict[str, Predictor] = {name: partial(ours, name, settings) for name in fits}
     if find_spec("tomotopy"):
         found["tomotopy LDA"] = tomotopy_lda
     if find_spec("sklearn"):
@@ -351,8 +202,8 @@ def line(
 def lines(options: argparse.Namespace) -> Iterator[list[str]]:
     x = corpus(options.data)
     problems = [problem(x, split, options.inner) for split in range(3)]
-    overrides = {"eta": options.eta, "smoothing": options.smoothing, "keep": options.keep}
-    settings = replace(Settings(), **{name: value for name, value in overrides.items() if value is not None})
+    given = {"eta": options.eta, "smoothing": options.smoothing}
+    settings = {name: value for name, value in given.items() if value is not None}
     for name, method in methods(settings).items():
         if options.methods and name not in options.methods:
             continue
@@ -369,7 +220,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="*", help="all that there are by default")
     parser.add_argument("--eta", type=float)
     parser.add_argument("--smoothing", type=float)
-    parser.add_argument("--keep", action=argparse.BooleanOptionalAction, help="rho for each entry")
     return parser.parse_args(arguments)
 
 

@@ -1,27 +1,16 @@
 """The benchmark of new documents: its halves, its fits and its laws."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
-from tests.benchmarks.perplexity import (
-    Fitted,
-    Settings,
-    corpus,
-    dispersed,
-    fit,
-    fit_in_turn,
-    main,
-    ours,
-    planted,
-    predict,
-    problem,
-    unigram,
-)
-
-SHORT = Settings(steps=60, folds=30)
+from ibpdist.catalog.systems import build
+from ibpdist.data._base import Chunk
+from ibpdist.predict.tokens import TokenPredictor, predicted_laws
+from tests.benchmarks.perplexity import corpus, dispersed, main, ours, planted, problem, tokens_of, unigram
+from tests.support.model_cases import COUNTS
+from tests.support.tokens_in_turn import fit_at_once, fit_in_turn
 
 
 @cache
@@ -47,25 +36,27 @@ def test_a_perplexity_is_that_of_the_hidden_tokens():
     assert of.perplexity(np.full(of.hidden.shape, 1 / columns)) == pytest.approx(columns)
 
 
-@pytest.mark.parametrize("prior", ["finite", "sticks", "always"])
-@pytest.mark.parametrize("keep", [True, False])
-def test_a_fit_finds_the_features_of_documents(prior, keep):
+@pytest.mark.parametrize("system", COUNTS[:4])
+def test_a_fit_finds_the_features_of_documents(system):
     """Words are predicted nearly as well as with the laws that made them."""
-    of, settings = made(), replace(SHORT, prior=prior, keep=keep)
-    law, features, _ = ours(settings, of, 8, 0)
+    of = made()
+    law, features, _ = ours(system, {"restarts": 3}, of, 8, 0)
     np.testing.assert_allclose(law.sum(axis=1), 1)
-    words, shape = planted()[0].T, np.full(8, 0.2)
-    true = Fitted(1e6 * words, shape, np.full(8, np.inf), np.ones((len(of.train), 8)), 0.0)
-    assert of.perplexity(law) < 1.1 * of.perplexity(predict(true, of.seen, settings))
+    true = TokenPredictor(1e6 * planted()[0].T, np.full(8, 0.2), np.full(8, np.inf), 0.02, 1.6)
+    assert of.perplexity(law) < 1.1 * of.perplexity(predicted_laws([true], tokens_of(of.seen)))
     assert of.perplexity(law) < 0.7 * of.perplexity(unigram(of, 0, 0)[0])
-    assert (features < 8) == (prior != "always")
+    assert (features < 8) == (system != "counts-dense")
 
 
 def test_rows_in_turn_end_as_rows_at_once():
-    of = made()
-    settings = replace(SHORT, keep=True)
-    both = [of.perplexity(predict(f(of.train, 8, 0, settings), of.seen)) for f in (fit, fit_in_turn)]
-    assert both[0] == pytest.approx(both[1], rel=0.002)
+    of, alg, found = made(), build("counts-finite", 8), []
+    chunk = Chunk(0, 0, of.train.astype(np.float32))
+    for run in (fit_at_once, fit_in_turn):
+        params = run(alg, chunk, 60)
+        presence = float(params.on @ params.shape / params.rows)
+        one = TokenPredictor(params.y, params.shape, params.odds, 0.02, presence)
+        found.append(of.perplexity(predicted_laws([one], tokens_of(of.seen))))
+    assert found[0] == pytest.approx(found[1], rel=0.002)
 
 
 def test_a_rate_for_each_word_helps_where_words_come_in_bursts():
@@ -80,7 +71,7 @@ def test_a_rate_for_each_word_helps_where_words_come_in_bursts():
 
 
 def test_the_command_runs(capsys):
-    assert main(["--sizes", "3", "--restarts", "2", "--methods", "finite", "unigram"]) == 0
+    assert main(["--sizes", "3", "--restarts", "2", "--methods", "counts-finite", "unigram"]) == 0
     told = capsys.readouterr().out
-    assert "finite" in told
+    assert "counts-finite" in told
     assert "unigram" in told
