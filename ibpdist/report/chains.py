@@ -3,7 +3,7 @@ to believe it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from ibpdist.catalog import systems
 from ibpdist.evaluate import posterior
 from ibpdist.model.priors._base import Number
+from ibpdist.report.lines import Column
 from ibpdist.runs import diagnostics
 
 LISTED = 20
@@ -54,21 +55,26 @@ def answer(result: Any) -> str:
     return words if at.low == at.high else f"{words}; {ends} in {100 * COVERED:.0f} %"
 
 
-def features(result: Any) -> Iterator[str]:
-    """A line for each feature that some share of the draws have, those most have first."""
-    prevalences, rows = posterior.prevalences(result), int(result.attrs["rows"])
+def features(prevalences: Any, rows: int, more: Sequence[Column] = ()) -> Iterator[str]:
+    """A line for each feature that some share of the draws have, those most have first, with more columns.
+
+    prevalences: features over the draws as `posterior.prevalences` gives them.
+    """
     share = prevalences["share"].values
     shown = np.flatnonzero(share >= RARE)
     if shown.size:
         span = " to ".join(f"{100 * end:.0f} %" for end in prevalences.attrs["interval"])
-        yield f"{'feature':>9} {'in draws':>9} {'prevalence':>11} {span:>17} {'rows':>12}"
+        heads = "".join(column.cell(column.head) for column in more)
+        yield f"{'feature':>9} {'in draws':>9} {'prevalence':>11} {span:>17} {'rows':>12}{heads}".rstrip()
     for k in shown[:LISTED]:
         one = {
             name: float(prevalences[name][k]) for name in ("prevalence", "prevalence_low", "prevalence_high")
         }
         between = f"{one['prevalence_low']:.4f} to {one['prevalence_high']:.4f}"
         held = one["prevalence"]
-        yield f"{k:>9} {100 * share[k]:>7.0f} % {held:>11.4f} {between:>17} {held * rows:>12,.1f}"
+        cells = "".join(column.cell(column.of(int(k))) for column in more)
+        line = f"{k:>9} {100 * share[k]:>7.0f} % {held:>11.4f} {between:>17} {held * rows:>12,.1f}{cells}"
+        yield line.rstrip()
     if shown.size > LISTED:
         yield f"{'...':>9} {shown.size - LISTED} more"
     if shown.size < share.size:

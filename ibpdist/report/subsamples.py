@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+from ibpdist.report.lines import Column
 
 NONE = "-"
 
@@ -16,6 +19,12 @@ def answer(stability: Any) -> str:
     noun, verb = ("feature", "comes") if features == 1 else ("features", "come")
     verb = "comes" if stable == 1 else verb
     return f"{stable} of {features} {noun} {verb} back in at least {enough(stability)} subsamples"
+
+
+def columns(stability: Any) -> Iterator[Column]:
+    """What the line of a feature says of the subsamples."""
+    yield Column("comes back", lambda k: times(stability, k))
+    yield Column("same rows", lambda k: agreement(stability, k))
 
 
 def enough(stability: Any) -> str:

@@ -14,14 +14,20 @@ def top_words(
 ) -> list[list[tuple[str, float]]]:
     """The `count` words of each feature that have the largest shares of it, with these, largest first.
 
-    mean (feature, column): shares; labels (column): words, None where columns are numbered alone. Words with
-    the same share are in the order of the columns.
+    mean (feature, column): shares; labels (column): words, None where columns have numbers alone, which are
+    `column 17` then. Words with the same share are in the order of the columns.
     """
-    names = range(mean.shape[1]) if labels is None else labels
-    return [[(str(names[at]), float(shares[at])) for at in _largest(shares, count)] for shares in mean]
+    return [
+        [(word_of(labels, int(at)), float(shares[at])) for at in largest(shares, count)] for shares in mean
+    ]
 
 
-def _largest(shares: NDArray[np.floating[Any]], count: int) -> NDArray[np.intp]:
+def word_of(labels: Sequence[object] | NDArray[Any] | None, at: int) -> str:
+    """The word of a column."""
+    return f"column {at}" if labels is None else str(labels[at])
+
+
+def largest(shares: NDArray[np.floating[Any]], count: int) -> NDArray[np.intp]:
     """Places of the largest values, the first ones among equals."""
     rest = max(shares.size - count, 0)
     places = np.flatnonzero(shares >= np.partition(shares, rest)[rest])

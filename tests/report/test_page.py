@@ -29,6 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "short": report_fits.labelled(folder / "short", system="lg-vi-finite", K=2, steps=3, restarts=1),
         "subsampled": report_fits.labelled(folder / "subsampled", restarts=1, stability=2, steps=30),
         "rounds": report_fits.rounds(folder / "rounds"),
+        "counts": report_fits.counts(folder / "counts"),
         "sampled": report_fits.labelled(
             folder / "sampled", system="fa-gibbs-finite", K=3, steps=6, restarts=1
         ),
@@ -59,7 +60,7 @@ def truths(runs: dict[str, Path]) -> dict[str, Truth]:
     return made | {"campaign": Truth(best, held.summary, held.stability())}
 
 
-KINDS = ("images", "labelled", "short", "subsampled", "rounds", "sampled", "drawn", "campaign")
+KINDS = ("images", "labelled", "short", "subsampled", "rounds", "counts", "sampled", "drawn", "campaign")
 
 
 @pytest.mark.parametrize("kind", KINDS)

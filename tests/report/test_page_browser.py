@@ -16,7 +16,7 @@ from tests.support import report_fits
 from tests.support.browser import CHROMIUM, measure, open_page
 from tests.support.report_page import Page, Truth, same
 
-KINDS = ("images", "labelled", "drawn", "named", "campaign", "narrow")
+KINDS = ("images", "labelled", "counts", "drawn", "named", "campaign", "narrow")
 WIDTHS = [360, 390, 768, 1280]
 browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
@@ -34,6 +34,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Tru
     folder = tmp_path_factory.mktemp("browser")
     made = {}
     fits = {"images": report_fits.images, "labelled": report_fits.labelled, "drawn": chains, "named": named}
+    fits["counts"] = report_fits.counts
     for kind, fit in fits.items():
         run = fit(folder / kind)
         made[kind] = report(run), Truth(ibp.open_result(run), logs=read(run).logs)

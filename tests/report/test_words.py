@@ -30,5 +30,5 @@ def test_equal_shares_are_in_the_order_of_columns():
 
 
 def test_few_columns_no_labels_and_no_features():
-    assert top_words(np.array([[0.4, 0.6]]), None) == [[("1", 0.6), ("0", 0.4)]]
+    assert top_words(np.array([[0.4, 0.6]]), None) == [[("column 1", 0.6), ("column 0", 0.4)]]
     assert top_words(np.zeros((0, 3)), None) == []

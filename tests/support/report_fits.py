@@ -9,6 +9,11 @@ import pandas as pd
 import xarray as xr
 
 import ibpdist as ibp
+from ibpdist.evaluate import perplexity
+from ibpdist.evaluate.fitted import spec_of
+from ibpdist.predict.tokens import token_predictor
+from ibpdist.runs import scores
+from tests.support.planted_counts import planted_counts
 
 HOSTILE = {
     1: "<script>window.broken = 1</script>",
@@ -63,6 +68,27 @@ def rounds(folder: Path) -> Path:
     ibp.ingest(frame, store, covariates=["site"])
     given = {"mass": 1.0, "concentration": 2.0, "round_prior": "paper-exact", "rounds": 9}
     ibp.fit(store, system="fa-vi-beta-process", K=5, seed=1, steps=20, run=folder, **given)
+    return folder
+
+
+def counts(folder: Path, **options: Any) -> Path:
+    """A fit of counts whose words would like to break the page, rows of two sites."""
+    x, _, _ = planted_counts(rows=90, columns=36, features=3, length=50)
+    words = [HOSTILE.get(d, f"word {d}").replace("\ud800", "") for d in range(x.shape[1])]
+    frame = pd.DataFrame(x.astype(float), columns=words)
+    frame["site"] = ["north", HOSTILE[3]] * 45
+    store = folder.with_suffix(".zarr")
+    ibp.ingest(frame, store, covariates=["site"])
+    ibp.fit(store, run=folder, **({"system": "counts-beta-process", "K": 5, "seed": 2} | options))
+    return folder
+
+
+def token_scores(folder: Path) -> Path:
+    """A fit of counts with scores of hidden tokens of rows that are called new."""
+    result = ibp.open_result(folder)
+    of = [token_predictor(result["params"].to_dataset(), 0.02)]
+    scored = perplexity.token_scores(of, ibp.open_dataset(spec_of(result).data), perplexity.new_documents())
+    scores.keep(folder, scored, "new.zarr", result.attrs["fingerprint"])
     return folder
 
 

@@ -145,7 +145,11 @@ class Truth:
             return self._drawn(f"{node}/{name}", of)
         if (node, of) in (("trace", "tried"), ("trace", "accepted"), ("trace", "gained")):
             return self._moves(of, at["move"])
+        if of.endswith("perplexity"):
+            return self._perplexity(node, name, of, at)
         values = self._node(node)[name]
+        if of == "share of all":
+            return float(values.values[at["feature"]] / values.values.sum())
         if of == "not scored":
             ended = np.isfinite(self.summary["objective"].values)
             return float(((values.values == "failed") & ended).sum())
@@ -155,6 +159,14 @@ class Truth:
             assert numbers.ndim == 0, f"{node}/{name}{at} is no single number"
             return float(numbers)
         return self._reduced(node, of, numbers)
+
+    def _perplexity(self, node: str, name: str, of: str, at: dict[str, int]) -> float:
+        """Of a score in nats a token, of all hidden tokens of the rows in nats, or its error."""
+        if of == "error of the perplexity":
+            score = self._made(node, "score", "", at)
+            return math.exp(-score) * self._made(node, name, "", at)
+        tokens = float(self.result["params"]["scored_tokens"]) if name == "objective" else 1.0
+        return math.exp(-self._made(node, name, of.removesuffix("perplexity").strip(), at) / tokens)
 
     def _reduced(self, node: str, of: str, numbers: Any) -> float:
         finite = numbers[np.isfinite(numbers)]
@@ -217,10 +229,13 @@ class Truth:
             both = (z[:, at["feature"]] * z[:, at["feature_"]]).sum()
             return float(both / z[:, at["feature"]].sum())
         if variable == "rows/w":
-            return float(rows["w"].values[at["row"], at["feature"]])
+            weight = float(rows["w"].values[at["row"], at["feature"]])
+            return weight * z[at["row"], at["feature"]] if of == "times z" else weight
         assert of == "share of the row"
         y = z * (rows["w"].values if "w" in rows else 1.0)
         parts = (y[at["row"]] ** 2) * (self.result["params"]["mean"].values ** 2).sum(1)
+        if "scored_tokens" in self.result["params"]:
+            parts = y[at["row"]]
         return float(parts[at["feature"]] / parts.sum())
 
     def _member(self, of: str, at: dict[str, int]) -> float:

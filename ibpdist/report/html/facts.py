@@ -20,8 +20,9 @@ from ibpdist.evaluate import groups, posterior
 from ibpdist.evaluate.fitted import spec_of
 from ibpdist.report import chains
 from ibpdist.report.html import ranking
+from ibpdist.report.html.measures import CELLS, DRAWN_TOKENS, TOKENS, Measures
 from ibpdist.report.html.numbers import Number
-from ibpdist.report.html.rows import Seen, look
+from ibpdist.report.html.rows import Seen, look, look_at_tokens
 
 Event = Mapping[str, Any]
 Values = NDArray[Any]
@@ -70,7 +71,8 @@ class Facts:
         self.path, self.result, self.campaign, self.logs = path, result, campaign, logs
         self.sampled, self.attrs = "draws" in result.children, result.attrs
         self.stability: Any = None if self.sampled else stability
-        self.image = image_of(result) if image is None else checked(result, image)
+        self.counts = systems.of_result(self.attrs).counts
+        self.image = image_of(result, not self.counts) if image is None else checked(result, image)
         self._known: dict[str, tuple[tuple[str, ...], Values]] = {}
 
     @cached_property
@@ -104,6 +106,21 @@ class Facts:
         return None if by is None else groups.shared_features(self.result, by)
 
     @property
+    def predicts(self) -> bool:
+        """Whether the objective is the log density of hidden tokens."""
+        return self.counts and not self.sampled
+
+    @property
+    def listed(self) -> bool:
+        """Whether features are shown as lists of words."""
+        return self.counts and self.image is None and self.has(f"{self.feature_node}/mean")
+
+    @property
+    def measures(self) -> Measures:
+        """The words and units of what fits are compared by."""
+        return CELLS if not self.counts else TOKENS if self.predicts else DRAWN_TOKENS
+
+    @property
     def scaled(self) -> bool:
         """Whether features have weights in rows; draws of those are not kept."""
         return systems.of_result(self.attrs).weights_type.has_weights
@@ -120,12 +137,13 @@ class Facts:
 
     @cached_property
     def active(self) -> list[int]:
-        """Positions of the active features, most frequent first; of a sampler those that are not rare."""
+        """Positions of the active features, most frequent first, of counts those with most tokens first; of
+        a sampler those that are not rare."""
         if self.sampled:
             return [int(k) for k in np.flatnonzero(self.values("features/share") >= chains.RARE)]
         which = np.flatnonzero(self.values("params/active"))
-        prevalence = self.values("params/prevalence")[which]
-        return [int(k) for k in which[np.argsort(-prevalence, kind="stable")]]
+        level = self.values("params/tokens" if self.counts else "params/prevalence")[which]
+        return [int(k) for k in which[np.argsort(-level, kind="stable")]]
 
     @property
     def shown(self) -> list[int]:
@@ -137,7 +155,8 @@ class Facts:
         if not self.has(f"{self.row_node}/z") or not self.has(f"{self.feature_node}/mean"):
             return None
         if not self.sampled:
-            return look(self.result["rows"].to_dataset(), self.values("params/mean"))
+            rows = self.result["rows"].to_dataset()
+            return look_at_tokens(rows) if self.counts else look(rows, self.values("params/mean"))
         summary = look(self.members, self.values("features/mean"))
         return dataclasses.replace(summary, together=self.values("members/together"))
 
@@ -245,11 +264,11 @@ class Facts:
         return self.result[name]
 
 
-def image_of(result: Any) -> tuple[int, int] | None:
+def image_of(result: Any, guess: bool = True) -> tuple[int, int] | None:
     """Height and width of the images that rows are.
 
-    As the attribute `image` says; else columns without labels are taken for an image when their
-    number is a square.
+    As the attribute `image` says; else, with `guess`, columns without labels are taken for an image when
+    their number is a square.
     """
     params = result["params"]
     if "mean" not in params:
@@ -259,7 +278,7 @@ def image_of(result: Any) -> tuple[int, int] | None:
         return shape
     side = math.isqrt(columns)
     square = side * side == columns >= LEAST_IMAGE and "column" not in params.coords
-    return (side, side) if square else None
+    return (side, side) if square and guess else None
 
 
 def _two_numbers(image: Any) -> tuple[int, int] | None:

@@ -8,16 +8,26 @@ from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Html, join, label, tag
 from ibpdist.report.html.numbers import VALUE, Number
 from ibpdist.report.pictures import data_uri
+from ibpdist.report.words import largest, word_of
 
 TOP = 8
 """Columns that are listed for a feature."""
+FIRST = 2
+"""Words that stand beside the number of a feature."""
 
 
 def name(facts: Facts, k: int, capital: bool = False, small: bool = False) -> Html:
-    """Feature 3, with a stamp of its picture; only the number when `small`."""
+    """Feature 3, with a stamp of its picture or its first words; only the number when `small`."""
     word = None if small else ("Feature " if capital else "feature ")
     stamp = tag("i", class_=f"stamp f{k}", aria_hidden="true") if facts.image and not capital else None
-    return tag("span", stamp, word, str(k), class_="feature", data_label="feature")
+    shown = tag("span", stamp, word, str(k), class_="feature", data_label="feature")
+    return shown if small or capital or not facts.listed else join(shown, " ", _first_words(facts, k))
+
+
+def _first_words(facts: Facts, k: int) -> Html:
+    shares = facts.values(f"{facts.feature_node}/mean")[k]
+    words = (word_of(facts.columns, int(d)) for d in largest(shares, FIRST))
+    return tag("small", label(", ".join(words), "words"))
 
 
 def style(facts: Facts) -> Html:

@@ -4,12 +4,13 @@ With y = z w (w = 1 for features without weights) and |a_k|^2 the size of featur
 e_nk = y_nk^2 |a_k|^2 of row n. The rows shown for a feature are those that have it (z > 1/2) with the
 largest e_nk^2 / sum_l e_nl: what it explains of the row times its share of all that is explained. A row
 must have much of the feature and little else. The difference of the two instead would name empty rows
-where features overlap: it is largest, below zero, where nothing is explained.
+where features overlap: it is largest, below zero, where nothing is explained. Of counts, e_nk = y_nk are
+the tokens of the row that feature k is expected to have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,14 +44,23 @@ class Seen:
 
 def look(rows: Any, mean: Float) -> Seen:
     """Summarise `z` and `w` (row, feature) in an xarray Dataset, given the features (feature, column)."""
-    features = len(mean)
     size = (mean**2).sum(axis=1)
+    return _summary(rows, len(mean), lambda y: y**2 * size)
+
+
+def look_at_tokens(rows: Any) -> Seen:
+    """The same of counts, where z w are tokens."""
+    return _summary(rows, rows["z"].sizes["feature"], lambda y: y)
+
+
+def _summary(rows: Any, features: int, explains: Callable[[Float], Float]) -> Seen:
+    """`explains` (row, feature) is what features explain of rows, given y."""
     both, alone = np.zeros((features, features)), np.zeros(features)
     found: list[list[tuple[float, Best]]] = [[] for _ in range(features)]
     for start, z, w in _blocks(rows):
         both += z.T @ z
         alone += z.sum(axis=0)
-        explained = (z * w) ** 2 * size
+        explained = explains(z * w)
         for k in range(features):
             found[k] = _best([*found[k], *_candidates(k, start, z, w, explained)])
     np.fill_diagonal(both, alone)

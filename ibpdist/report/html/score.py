@@ -7,11 +7,12 @@ from ibpdist.report.html.numbers import Number
 from ibpdist.runs import scores
 
 FULL = "variance"
-"""The estimate that counts the uncertainty of the features."""
+"""The estimate that counts of cells; of tokens it is the first one."""
 
 
 def heldout(facts: Facts, name: str = "score") -> Number | None:
-    """`score` or its `error` in nats per hidden cell, of what was held out from the fit; None without one.
+    """`score` or its `error` in nats per hidden cell, or token, of what was held out from the fit; None
+    without one.
 
     In a campaign it is what fits are ranked by, so no later score of other rows takes its place; of a fit
     by itself that has no other the newest counts.
@@ -22,10 +23,10 @@ def heldout(facts: Facts, name: str = "score") -> Number | None:
     return scored(facts, at, name)
 
 
-def scored(facts: Facts, at: int, name: str = "score") -> Number:
-    """`score` or its `error` of one evaluation."""
+def scored(facts: Facts, at: int, name: str = "score", estimate: str = FULL) -> Number:
+    """`score` or its `error` of one evaluation by an estimate."""
     estimates = [str(one) for one in facts.result["heldout"]["estimate"].values]
-    full = estimates.index(FULL) if FULL in estimates else 0
+    full = estimates.index(estimate) if estimate in estimates else 0
     return facts.entry(f"heldout/{name}", evaluation=at, estimate=full)
 
 

@@ -15,6 +15,7 @@ from ibpdist.report.html.sections import (
     stability,
     trace,
     uncertainty,
+    words,
 )
 from ibpdist.report.html.sections._base import Section
 
@@ -22,6 +23,7 @@ SECTIONS: tuple[Section, ...] = (
     uncertainty.SECTION,
     posterior.NUMBER,
     features.CARDS,
+    words.SECTION,
     features.FREQUENCIES,
     stability.SECTION,
     stability.SUBSAMPLES,

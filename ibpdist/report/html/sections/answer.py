@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, label, sentence, tag
+from ibpdist.report.html.measures import PERPLEXITY, perplexity
 from ibpdist.report.html.numbers import COUNT, NATS, PERCENT, SCORE, VALUE, Form, Number
 from ibpdist.report.html.ranking import HOLDOUT
 from ibpdist.report.html.score import heldout
@@ -11,10 +12,13 @@ from ibpdist.report.html.sections import posterior
 
 
 def headline(facts: Facts) -> Html:
-    """4 features explain 86.8 % of the variance; of a sampler, how many the draws have."""
+    """4 features explain 86.8 % of the variance; of counts, what they predict; of a sampler, how many the
+    draws have."""
     if facts.sampled:
         return posterior.headline(facts)
     active = facts.reduced("params/active", "sum")
+    if facts.counts:
+        return _predicting(facts, active)
     if not active.value:
         return join(active.html(COUNT), " features: nothing but noise was found")
     noun, verb = ("feature", " explains ") if active.value == 1 else ("features", " explain ")
@@ -22,6 +26,21 @@ def headline(facts: Facts) -> Html:
     if not facts.has("diagnosis/explained_together"):
         return start
     return join(start, verb, facts.entry("diagnosis/explained_together").html(PERCENT), " of the variance")
+
+
+def _predicting(facts: Facts, active: Number) -> Html:
+    """8 features predict hidden tokens with perplexity 1,213.4."""
+    one = active.value == 1
+    words = [active.html(COUNT), " feature" if one else " features"]
+    if not facts.entry("params/scored_tokens").value:
+        return join(words)
+    verb = " predicts" if one else " predict"
+    return join(words, verb, " hidden tokens with perplexity ", own_perplexity(facts).html(PERPLEXITY))
+
+
+def own_perplexity(facts: Facts) -> Number:
+    """Of the tokens of the rows that the fit did not see."""
+    return perplexity(facts.entry("params/score"))
 
 
 def opening(facts: Facts) -> Html:
@@ -39,7 +58,7 @@ def opening(facts: Facts) -> Html:
 def _chosen(facts: Facts) -> Child:
     if facts.summary is None:
         return None
-    by = "held-out score" if heldout(facts) is not None else "objective"
+    by = "held-out score" if heldout(facts) is not None else facts.measures.objective
     if HOLDOUT not in facts.summary.dims:
         fits = Number("summary/objective", float(facts.values("summary/objective").size), of="size")
         return [" The best of ", fits.html(COUNT), f" fits, by {by}, is shown."]
@@ -55,7 +74,7 @@ def glance(facts: Facts) -> Html:
     """The numbers to know first."""
     entries = [
         *(_of_draws(facts) if facts.sampled else _of_fit(facts)),
-        ("held-out score, nats a hidden cell", heldout(facts), SCORE),
+        _heldout(facts),
         ("steps made", facts.attribute("steps"), COUNT),
     ]
     return tag("dl", [_entry(words, n, form) for words, n, form in entries if n is not None], class_="glance")
@@ -64,13 +83,24 @@ def glance(facts: Facts) -> Html:
 Entry = tuple[str, Number | None, Form]
 
 
+def _heldout(facts: Facts) -> Entry:
+    score = heldout(facts)
+    if not facts.counts:
+        return "held-out score, nats a hidden cell", score, SCORE
+    return "held-out perplexity", None if score is None else perplexity(score), PERPLEXITY
+
+
 def _of_fit(facts: Facts) -> list[Entry]:
-    return [
+    found: list[Entry] = [
         ("features", facts.reduced("params/active", "sum"), COUNT),
         ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
         (_STABLE[facts.has("stability/returns")], stable(facts), COUNT),
-        ("objective, nats", facts.attribute("objective"), NATS),
     ]
+    if not facts.counts:
+        return [*found, ("objective, nats", facts.attribute("objective"), NATS)]
+    tokens = facts.entry("params/scored_tokens")
+    known = own_perplexity(facts) if tokens.value else None
+    return [*found, ("perplexity of hidden tokens", known, PERPLEXITY), ("hidden tokens", tokens, COUNT)]
 
 
 def _of_draws(facts: Facts) -> list[Entry]:

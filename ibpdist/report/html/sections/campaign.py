@@ -13,7 +13,7 @@ from ibpdist.catalog.systems import SYSTEMS
 from ibpdist.report.html.charts import COLOURS, Chart, Curve
 from ibpdist.report.html.facts import Facts, Values
 from ibpdist.report.html.markup import Child, Html, figure, join, tag
-from ibpdist.report.html.numbers import COUNT, NATS, SCORE, Form, Number, fixed
+from ibpdist.report.html.numbers import COUNT, NATS, Form, Number, fixed
 from ibpdist.report.html.ranking import HOLDOUT, At, levels
 from ibpdist.report.html.sections import fits
 from ibpdist.report.html.sections._base import Section
@@ -21,23 +21,29 @@ from ibpdist.report.html.sections.fits import ACROSS, RESTART, settings, worded
 
 PLACE = 0.84
 """How much of the way to the next truncation is for the points of one."""
-MEASURES: tuple[tuple[str, str, str, Form], ...] = (
-    ("heldout", "Held-out score", "nats per hidden cell", SCORE),
-    ("objective", "Objective", "nats", NATS),
-    ("active", "Active features", "features", COUNT),
-    ("seconds", "Time of a fit", "seconds", fixed(2, "seconds")),
-)
+Measure = tuple[str, str, str, Form]
+"""Variable, title, unit and format of a chart."""
 
 
 def body(facts: Facts) -> Html | None:
     if facts.summary is None:
         return None
-    charts = [_chart(facts, *measure) for measure in MEASURES if facts.has(f"summary/{measure[0]}")]
+    charts = [_chart(facts, *measure) for measure in _measures(facts) if facts.has(f"summary/{measure[0]}")]
     best = "Each point is one fit; the line joins the best restart at each K (for time, the quickest)."
     sentences = [best, _cut(facts), _mixed(facts), _apart(facts)]
     lead = tag("p", "Against the truncation K. ", sentences, class_="lead")
     tables = fits.best_of_each(facts), fits.grid(facts), fits.every(facts)
     return join(lead, tag("div", charts, class_="charts"), *tables)
+
+
+def _measures(facts: Facts) -> tuple[Measure, ...]:
+    score, objective = facts.measures.score, facts.measures.objective
+    return (
+        ("heldout", "Held-out score", score.unit, score),
+        ("objective", f"{objective[0].upper()}{objective[1:]}", "nats", NATS),
+        ("active", "Active features", "features", COUNT),
+        ("seconds", "Time of a fit", "seconds", fixed(2, "seconds")),
+    )
 
 
 def drawn(facts: Facts) -> list[At]:

@@ -25,7 +25,7 @@ def body(facts: Facts) -> Html | None:
     if len(facts.active) == len(shown):
         return heat
     count = tag("span", str(MOST), data_limit="pairs")
-    return join(heat, tag("p", "Only the ", count, " most frequent features are compared."))
+    return join(heat, tag("p", "Only the ", count, f" {facts.measures.first} are compared."))
 
 
 def share(facts: Facts, seen: Seen, k: int, j: int) -> Number:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ibpdist.report.html.charts import bar
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, table, tag
@@ -15,7 +17,8 @@ ROWS = fixed(0, "rows")
 
 
 def cards(facts: Facts) -> Html | None:
-    if not facts.shown or not facts.has(f"{facts.feature_node}/mean"):
+    """Pictures, or the columns with the largest values; features of counts are lists of words instead."""
+    if not facts.shown or not facts.has(f"{facts.feature_node}/mean") or facts.listed:
         return None
     kind = "pictures" if facts.image else "listed spans" if facts.sampled else "listed"
     elements = [_card(facts, k) for k in facts.shown]
@@ -28,13 +31,19 @@ def frequencies(facts: Facts) -> Html | None:
     columns = list(_columns(facts))
     head: list[Child] = ["feature", *(words for words, _, _, _ in columns)]
     lines = [[name(facts, k), *(_cell(facts, one, k) for one in columns)] for k in facts.shown]
-    caption = _matched(facts) if facts.sampled else ADD_UP
+    caption = _matched(facts) if facts.sampled else TOKENS_ADD_UP if facts.counts else ADD_UP
     return join(table(caption, head, lines, class_="bars"), left_out(facts))
 
 
 ADD_UP = (
     "Prevalence is the share of the rows that have a feature. Shares of the variance of features that "
     "occur together do not add up."
+)
+
+
+TOKENS_ADD_UP = (
+    "Prevalence is the share of the rows that have a feature. Shares of the tokens of all features add up "
+    "to one."
 )
 
 
@@ -66,8 +75,18 @@ def left_out(facts: Facts) -> Html | None:
     if not more:
         return None
     count = Number("params/active", float(len(more)), of="not shown").html(COUNT)
+    if facts.counts:
+        most = token_share(facts, more[0]).html(PERCENT)
+        return tag("p", count, " more features are not shown; each has at most ", most, " of the tokens.")
     least = facts.entry("params/prevalence", feature=more[-1]).html(VALUE)
     return tag("p", count, " more features are not shown; the least frequent has prevalence ", least, ".")
+
+
+def token_share(facts: Facts, k: int) -> Number:
+    """The share of the tokens of all features that feature k has."""
+    tokens = facts.values("params/tokens")
+    share = float(tokens[k]) / max(float(tokens.sum()), np.finfo(float).tiny)
+    return Number("params/tokens", share, (("feature", k),), "share of all")
 
 
 def _seldom(facts: Facts) -> Html | None:
@@ -111,8 +130,15 @@ def _card(facts: Facts, k: int) -> Html:
         tag("h3", name(facts, k, capital=True)),
         portrait(facts, k),
         tag("p", bar(prevalence.value), class_="meter"),
-        tag("p", prevalence.html(PERCENT), " of the rows", class_="fact"),
     ]
+    flags = [tag("p", word, class_="flag") for word in _flags(facts, k)]
+    return tag("article", lines, known_of(facts, k), flags, class_="card")
+
+
+def known_of(facts: Facts, k: int) -> list[Html]:
+    """Lines of a card: in how many rows the feature is, what it explains, and where it is found again."""
+    prevalence = facts.entry(f"{facts.feature_node}/prevalence", feature=k)
+    lines = [tag("p", prevalence.html(PERCENT), " of the rows", class_="fact")]
     if facts.sampled:
         share = facts.entry("features/share", feature=k).html(WHOLE_PERCENT)
         lines.append(tag("p", "in ", share, " of the draws", class_="fact"))
@@ -127,7 +153,7 @@ def _card(facts: Facts, k: int) -> Html:
         lines.append(
             tag("p", "comes back in ", back.html(WHOLE_PERCENT), " of the subsamples", class_="fact")
         )
-    return tag("article", lines, [tag("p", word, class_="flag") for word in _flags(facts, k)], class_="card")
+    return lines
 
 
 def _flags(facts: Facts, k: int) -> Iterator[str]:
@@ -140,14 +166,14 @@ def _flags(facts: Facts, k: int) -> Iterator[str]:
             yield word
 
 
-Column = tuple[str, str, Form, bool]
-"""Words of the head, variable, form, whether there is a bar."""
+Column = tuple[str, str, Form, float]
+"""Words of the head, variable, form, the value that a full bar stands for, or 0 without a bar."""
 OVER_DRAWS: tuple[Column, ...] = (
-    ("share of the draws, %", "features/share", PERCENT, True),
-    ("share of the rows, %", "features/prevalence", PERCENT, True),
-    ("from, %", "features/prevalence_low", PERCENT, False),
-    ("to, %", "features/prevalence_high", PERCENT, False),
-    ("rows, expected", "", fixed(1), False),
+    ("share of the draws, %", "features/share", PERCENT, 1.0),
+    ("share of the rows, %", "features/prevalence", PERCENT, 1.0),
+    ("from, %", "features/prevalence_low", PERCENT, 0.0),
+    ("to, %", "features/prevalence_high", PERCENT, 0.0),
+    ("rows, expected", "", fixed(1), 0.0),
 )
 
 
@@ -155,30 +181,34 @@ def _columns(facts: Facts) -> Iterator[Column]:
     if facts.sampled:
         yield from OVER_DRAWS
         return
-    yield "share of the rows, %", "params/prevalence", PERCENT, True
-    yield "rows, expected", "", fixed(1), False
+    if facts.counts:
+        yield "share of the tokens, %", "params/tokens", PERCENT, token_share(facts, facts.shown[0]).value
+    yield "share of the rows, %", "params/prevalence", PERCENT, 1.0
+    yield "rows, expected", "", fixed(1), 0.0
     if facts.has("params/chance"):
-        yield "chance in a new row, %", "params/chance", PERCENT, False
+        yield "chance in a new row, %", "params/chance", PERCENT, 0.0
     if facts.has("diagnosis/explained"):
-        yield "of the variance, %", "diagnosis/explained", PERCENT, True
+        yield "of the variance, %", "diagnosis/explained", PERCENT, 1.0
     if facts.has("stability/stability"):
-        yield "other starts that find it, %", "stability/stability", PERCENT, True
+        yield "other starts that find it, %", "stability/stability", PERCENT, 1.0
     if facts.has("stability/returns"):
-        yield "subsamples in which it comes back, %", "stability/returns", PERCENT, True
+        yield "subsamples in which it comes back, %", "stability/returns", PERCENT, 1.0
 
 
 def _cell(facts: Facts, column: Column, k: int) -> Child:
-    _, variable, form, drawn = column
+    _, variable, form, full = column
     number = _number(facts, variable, k)
     if number is None or not number.known:
         return NONE
     shown = number.html(form, unit=False)
-    return [shown, bar(number.value)] if drawn else shown
+    return [shown, bar(number.value / full)] if full else shown
 
 
 def _number(facts: Facts, variable: str, k: int) -> Number | None:
     if variable.startswith("stability/"):
         return facts.stability_of(variable.partition("/")[2], k)
+    if variable == "params/tokens":
+        return token_share(facts, k)
     return facts.entry(variable, feature=k) if variable else rows_with(facts, k)
 
 

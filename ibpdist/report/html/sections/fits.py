@@ -19,12 +19,16 @@ MOST = 400
 OPEN = 24
 """Lines of a table that is not folded away."""
 FORMS: Mapping[str, Form] = {"objective": NATS, "heldout": SCORE, "seconds": fixed(2)}
-WORDS = {
-    "objective": "objective, nats",
-    "heldout": "held-out score, nats per cell",
-    "active": "active features",
-    "seconds": "seconds",
-}
+
+
+def heads(facts: Facts) -> dict[str, str]:
+    """Heads of columns by variable."""
+    return {
+        "objective": f"{facts.measures.objective}, nats",
+        "heldout": f"held-out score, nats per {facts.measures.hidden}",
+        "active": "active features",
+        "seconds": "seconds",
+    }
 
 
 def settings(facts: Facts) -> list[At]:
@@ -44,16 +48,18 @@ def best_of_each(facts: Facts) -> Html | None:
     """The best fit of each hold-out, if several were swept."""
     if HOLDOUT not in facts.summary.dims:
         return None
-    names = [name for name in WORDS if _known(facts, name)]
+    words = heads(facts)
+    names = [name for name in words if _known(facts, name)]
     lines = [[_name(facts, at), _start(facts, at), *_numbers(facts, at, names)] for at in facts.bests]
-    return table("The best fit of each hold-out.", ["fit", "start", *(WORDS[name] for name in names)], lines)
+    return table("The best fit of each hold-out.", ["fit", "start", *(words[name] for name in names)], lines)
 
 
 def grid(facts: Facts) -> Html:
     """A line for each setting and truncation: the best of its restarts, and how they differ."""
     every = [at | {ACROSS: k} for at, k in product(settings(facts), range(facts.summary.sizes[ACROSS]))]
-    head = ["fit", "best objective, nats", "spread of restarts, nats"]
-    head += ["best held-out score, nats per cell"] if facts.scored else []
+    words = heads(facts)
+    head = ["fit", f"best {words['objective']}", "spread of restarts, nats"]
+    head += [f"best {words['heldout']}"] if facts.scored else []
     head += ["active features"] + (["seconds, sum"] if facts.has("summary/seconds") else [])
     caption = "Restarts of the same settings together"
     if len(every) <= OPEN:
@@ -75,9 +81,11 @@ def every(facts: Facts) -> Html:
     ]
     facts_of_fits = [name for name in ("status", "stop", "seed") if facts.has(f"summary/{name}")]
     lines = [_line(facts, at, names, facts_of_fits) for at in shown]
-    held = "held-out score in nats per hidden cell, " if facts.scored else ""
-    caption = f"Every fit, {_first(facts)}: objective in nats, {held}time in seconds."
-    element = table(caption, ["fit", "start", *names, *facts_of_fits], lines)
+    named = {"objective": facts.measures.objective}
+    held = f"held-out score in {facts.measures.score.unit}, " if facts.scored else ""
+    caption = f"Every fit, {_first(facts)}: {named['objective']} in nats, {held}time in seconds."
+    head = ["fit", "start", *(named.get(name, name) for name in names), *facts_of_fits]
+    element = table(caption, head, lines)
     return _folded("All fits", element, _cut(len(shown), len(good) + len(lost), "size"))
 
 

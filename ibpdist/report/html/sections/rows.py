@@ -17,13 +17,16 @@ def body(facts: Facts) -> Html | None:
     if seen is None or not facts.shown or (facts.sampled and facts.scaled):
         return None
     labels = facts.labels("row", "rows")
-    weighted = facts.has("rows/w")
     lines = [[name(facts, k), _list(facts, k, seen.best[k], labels)] for k in facts.shown]
-    caption = (
-        "Rows dominated by each feature, the most typical first; % is its share of what all features "
-        "explain in that row" + ("; × its weight in the row." if weighted else ".")
-    )
-    return table(caption, ["feature", "rows"], lines, class_="rows")
+    return table(_caption(facts), ["feature", "rows"], lines, class_="rows")
+
+
+def _caption(facts: Facts) -> str:
+    words = "Rows dominated by each feature, the most typical first"
+    if facts.counts:
+        return f"{words}: the share of the tokens of the row that it has, and how many these are."
+    weight = "; × its weight in the row." if facts.has("rows/w") else "."
+    return f"{words}; % is its share of what all features explain in that row{weight}"
 
 
 def _list(facts: Facts, k: int, best: Sequence[Best], labels: Values | None) -> Child:
@@ -36,8 +39,14 @@ def _row(facts: Facts, k: int, one: Best, labels: Values | None) -> Child:
     said = label(f"row {one.row}" if labels is None else labels[one.row], "row")
     at = (("row", one.row), ("feature", k))
     share = Number(f"{facts.row_node}/z", one.share, at, "share of the row").html(WHOLE_PERCENT)
-    weight = [" × ", Number("rows/w", one.w, at).html(VALUE)] if facts.has("rows/w") else None
-    return [said, " ", tag("small", share, weight)]
+    return [said, " ", tag("small", share, _amount(facts, one, at))]
+
+
+def _amount(facts: Facts, one: Best, at: tuple[tuple[str, int], ...]) -> Child:
+    """The weight of a feature in a row, if it has one; of counts the tokens."""
+    if facts.counts:
+        return [", ", Number("rows/w", one.z * one.w, at, "times z").html(VALUE), " tokens"]
+    return [" × ", Number("rows/w", one.w, at).html(VALUE)] if facts.has("rows/w") else None
 
 
 SECTION = Section("rows", "Most typical rows of each feature", body)

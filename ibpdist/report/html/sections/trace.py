@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from ibpdist.report.html.charts import COLOURS, Chart, Curve
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, figure, join, table, tag
-from ibpdist.report.html.numbers import COUNT, NATS, Number
+from ibpdist.report.html.numbers import COUNT, NATS, Form, Number
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.moves import tallies
 from ibpdist.runs import variables
 
 EARLY = 0.05
 """Share of the steps that may lie below the frame, so that the rest can be seen."""
-OF_A_FIT = ("sticks", "tail", "z entropy")
+OF_A_FIT = ("sticks", "tail", "z entropy", "prediction")
 """Terms that a log joint density does not have; a chain that began with a fit has them in its first steps."""
 
 
 def body(facts: Facts) -> Html | None:
     if not facts.has("trace/objective") or not facts.values("trace/objective").size:
         return None
-    charts = [_objective(facts), _active(facts) if facts.has("trace/active") else None]
-    return join(tag("div", charts, class_="charts"), _moves(facts), _terms(facts))
+    level, made_of = (_prediction(facts), None) if facts.predicts else (_objective(facts), _terms(facts))
+    charts = [level, _active(facts) if facts.has("trace/active") else None]
+    return join(tag("div", charts, class_="charts"), _moves(facts), made_of)
 
 
 def _chains(facts: Facts) -> list[dict[str, int]]:
@@ -50,10 +52,37 @@ def _objective(facts: Facts) -> Html | None:
     if facts.has("trace/bound") and len(curves) == 1:
         same = np.array_equal(facts.values("trace/bound"), facts.values("trace/objective"))
         curves += [] if same else _curve(facts, "bound", "bound", 1)
+    if facts.counts:
+        curves = [_without_start(facts, curve, at) for curve, at in zip(curves, _chains(facts), strict=True)]
+    return _drawn(facts, curves, "log joint density" if facts.sampled else "objective", NATS)
+
+
+def _without_start(facts: Facts, curve: Curve, chain: dict[str, int]) -> Curve:
+    """The steps of a chain of counts alone: the fit that it begins with predicts hidden tokens, and what that
+    is worth cannot stand beside a log joint density."""
+    if not facts.has("trace/warming"):
+        return curve
+    steps = enumerate(curve.points)
+    own = [p for at, p in steps if facts.entry("trace/warming", step=at, **chain).value != 1]
+    return replace(curve, points=own)
+
+
+def _prediction(facts: Facts) -> Html | None:
+    """Of counts: how well the tokens that a fit does not see are predicted."""
+    tokens = facts.entry("params/scored_tokens").value
+    steps = facts.result["trace"]["step"].values
+    numbers = (facts.entry("trace/objective", step=at) for at in range(len(steps)))
+    points = [
+        (float(step), Number(one.variable, one.value / max(tokens, 1.0), one.index, "a token"))
+        for step, one in zip(steps, numbers, strict=True)
+    ]
+    return _drawn(facts, [Curve("", points)], facts.measures.objective, facts.measures.score)
+
+
+def _drawn(facts: Facts, curves: list[Curve], what: str, form: Form) -> Html | None:
     low, least = _level(curves, EARLY), _level(curves, 0.0)
-    what = "log joint density" if facts.sampled else "objective"
-    chart = Chart(f"The {what} after each step", "step", "nats", NATS, curves, low=low)
-    words = f"The {what} after each step, in nats. "
+    chart = Chart(f"The {what} after each step", "step", form.unit, form, curves, low=low)
+    words = f"The {what} after each step, in {form.unit}. "
     cut = "The first steps lie below the frame." if low > least else None
     return figure([words, _kept(facts), cut], chart.html(), chart.legend())
 

@@ -11,11 +11,13 @@ import numpy as np
 from ibpdist.report import chains, diagnosis, subsamples
 from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.markup import Child, Html, join, label, tag
+from ibpdist.report.html.measures import PERPLEXITY, perplexity
 from ibpdist.report.html.numbers import COUNT, SCORE, VALUE, WHOLE_PERCENT, Number, fixed
 from ibpdist.report.html.score import heldout, others, own, scored
 from ibpdist.report.html.sections._base import Section
 from ibpdist.report.html.sections.answer import stable
 from ibpdist.report.html.sections.posterior import RHAT, worst
+from ibpdist.report.summary import kind_of
 
 GOOD, DOUBT, OPEN, FACT = "good", "doubt", "open", "fact"
 Verdict = tuple[str, Child]
@@ -82,7 +84,9 @@ def _convergence(facts: Facts) -> Iterator[Verdict]:
 def _room(facts: Facts) -> Iterator[Verdict]:
     active, most = facts.reduced("params/active", "sum"), facts.attribute("truncation")
     of = [active.html(COUNT), " of ", most.html(COUNT)]
-    full = facts.has("diagnosis/used_up") and bool(facts.values("diagnosis/used_up"))
+    full = active.value == most.value
+    if facts.has("diagnosis/used_up"):
+        full = bool(facts.values("diagnosis/used_up"))
     larger = _larger(facts)
     if full and larger is not None:
         yield (
@@ -128,8 +132,15 @@ def _starts(facts: Facts) -> Iterator[Verdict]:
     if diagnosis.agree(objectives):
         yield FACT, ["The ", count, " starts have come to the same objective."]
         return
+    shown = ["The best of ", count, " starts is shown; their "]
+    if facts.counts:
+        tokens = facts.entry("params/scored_tokens").value
+        ends = [perplexity(facts.reduced("restarts/objective", of), tokens) for of in ("max", "min")]
+        low, high = (one.html(PERPLEXITY) for one in ends)
+        yield OPEN, [shown, "perplexities of hidden tokens are ", low, " to ", high, "."]
+        return
     spread = facts.reduced("restarts/objective", "spread").html(VALUE)
-    yield OPEN, ["The best of ", count, " starts is shown; their objectives span ", spread, " nats."]
+    yield OPEN, [shown, "objectives span ", spread, " nats."]
 
 
 def _restarts(facts: Facts) -> Iterator[Verdict]:
@@ -157,16 +168,14 @@ def _subsamples(facts: Facts) -> Iterator[Verdict]:
 
 def _heldout(facts: Facts) -> Iterator[Verdict]:
     """The score of what was held out from the fit, then those of other rows."""
-    score, more = heldout(facts), others(facts)
+    score, more, hidden = heldout(facts), others(facts), f"hidden {facts.measures.hidden}s"
     if score is None and not more:
-        yield OPEN, "No score of hidden cells is kept with the fit, so how well it predicts is not known."
+        yield OPEN, facts.measures.unscored
     if score is not None:
         at = own(facts)
-        of = "On hidden cells" if at is None else ["On ", *_cells(facts, at), "hidden cells"]
-        yield (
-            FACT,
-            [of, " it scores ", score.html(SCORE), *_margin(heldout(facts, "error")), "; higher is better."],
-        )
+        of = f"On {hidden}" if at is None else ["On ", *_cells(facts, at), hidden]
+        better = "lower" if facts.counts else "higher"
+        yield FACT, [of, *_level(facts, at, score, heldout(facts, "error")), f"; {better} is better."]
     for at in more:
         held = facts.result["heldout"]
         where, how = (str(held[name].values[at]) for name in ("data", "protocol"))
@@ -175,7 +184,25 @@ def _heldout(facts: Facts) -> Iterator[Verdict]:
         if facts.spec is None or where != facts.spec.data:
             new = ["On new rows of ", label(Path(where).name or where, "data")]
         level, error = (scored(facts, at, name) for name in ("score", "error"))
-        yield FACT, [new, " it scores ", level.html(SCORE), *_margin(error), " (", protocol, ")."]
+        yield FACT, [new, *_level(facts, at, level, error), " (", protocol, ")."]
+
+
+def _level(facts: Facts, at: int | None, score: Number, error: Number | None) -> list[Child]:
+    """The score of an evaluation; of counts perplexities, with dispersion and of the baseline where these
+    are known."""
+    if not facts.counts:
+        return [" it scores ", score.html(SCORE), *_margin(error)]
+    full = perplexity(score)
+    if error is not None:
+        value = full.value * error.value
+        error = Number(error.variable, value, error.index, "error of the perplexity")
+    words = [" its perplexity is ", full.html(PERPLEXITY), *_margin(error)]
+    if at is None:
+        return words
+    bursts, baseline = (
+        perplexity(scored(facts, at, estimate=name)).html(PERPLEXITY) for name in ("dispersed", "unigram")
+    )
+    return [*words, ", ", bursts, " with dispersion, and ", baseline, " by one law of words for all rows"]
 
 
 def _cells(facts: Facts, at: int) -> list[Child]:
@@ -218,12 +245,9 @@ def _notices(facts: Facts) -> Iterator[Verdict]:
 
 def _remarks(facts: Facts) -> Iterator[str]:
     """What `show` says as well; that K is used up stands above."""
-    if facts.sampled or "diagnosis" not in facts.result.children:
-        return
-    weighted, most = facts.has("rows/w"), int(facts.attrs["truncation"])
-    used_up = diagnosis.used_up(most)
-    remarks = diagnosis.remarks(facts.result["diagnosis"], most, weighted)
-    yield from (text for text in remarks if text != used_up)
+    if not facts.sampled:
+        used_up = diagnosis.used_up(int(facts.attrs["truncation"]))
+        yield from (text for text in kind_of(facts.result).remarks(facts.result) if text != used_up)
 
 
 def _remark(facts: Facts, text: str) -> Html:
