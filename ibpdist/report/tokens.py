@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ibpdist.base.words import counted
 from ibpdist.evaluate import posterior
 from ibpdist.report import diagnosis
 from ibpdist.report.lines import Column, levels, percent, prior_words
@@ -64,7 +65,7 @@ def remarks(result: Any) -> Iterator[str]:
     """Things to check, and a word where the number of features is not an answer."""
     params, truncation = result["params"], int(result.attrs["truncation"])
     active = np.flatnonzero(params["active"].values)
-    few = params["tokens"].values[active] < FEW * params["tokens"].values.sum() / max(len(active), 1)
+    few = params["tokens"].values[active] <= FEW * params["tokens"].values.sum() / max(len(active), 1)
     if few.any():
         verb = "has" if few.sum() == 1 else "have"
         of = f"less than {FEW:.0%} of an even share".replace("%", " %")
@@ -79,7 +80,7 @@ def values(result: Any) -> Iterator[tuple[str, str]]:
     params = result["params"]
     yield from levels(params, prior_words(params))
     score, tokens = float(params["score"]), int(params["scored_tokens"])
-    of = f"{tokens:,} hidden tokens of the rows ({score:.4f} nats a token)"
+    of = f"{counted(tokens, 'hidden token')} of the rows ({score:.4f} nats a token)"
     yield "prediction", f"perplexity {perplexity(score)} of {of}" if tokens else "no tokens are hidden"
 
 
@@ -88,7 +89,7 @@ def heldout(scores: Any) -> str:
     level = {name: float(scores["score"].sel(estimate=name)) for name in scores["estimate"].values}
     error = np.exp(-level["prediction"]) * float(scores["error"].sel(estimate="prediction"))
     margin = f" +- {error:.{decimals(error)}f}" if error else ""
-    of = f"{int(scores.cells):,} tokens of {scores.data.item()}, {scores.protocol.item()}"
+    of = f"{counted(int(scores.cells), 'token')} of {scores.data.item()}, {scores.protocol.item()}"
     return (
         f"perplexity {perplexity(level['prediction'])}{margin}, {perplexity(level['dispersed'])} with "
         f"dispersion, baseline {perplexity(level['unigram'])}; {of}"

@@ -76,6 +76,8 @@ def test_the_objective_is_told_as_a_perplexity() -> None:
     many["params"]["score"] = -np.log(1213.44)
     many["params"]["scored_tokens"] = 12345.0
     assert line(many, "prediction").startswith("perplexity 1213.4 of 12,345 hidden tokens")
+    many["params"]["scored_tokens"] = 1.0
+    assert "of 1 hidden token of the rows" in line(many, "prediction")
     many["params"]["scored_tokens"] = 0.0
     assert line(many, "prediction") == "no tokens are hidden"
 
@@ -125,6 +127,12 @@ def test_features_without_tokens_and_with_the_same_words_are_remarked() -> None:
         "features 4 and 5 have nearly no tokens (less than 1 % of an even share): a smaller K does as well",
         f"features 0 and 3 look like one: {same}; try other starts (--restarts 4)",
     ]
+
+
+def test_no_tokens_at_all() -> None:
+    nothing = "features 0, 1 and 2 have nearly no tokens"
+    assert [one.partition(" (")[0] for one in remarks(tree(of_tokens=(0, 0, 0)))] == [nothing]
+    assert lines(tree(of_tokens=(0, 0, 0)))[2].split()[3] == "0.0"
 
 
 @pytest.mark.parametrize("moved", [0.09, 0.11])
