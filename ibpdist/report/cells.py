@@ -13,6 +13,7 @@ from ibpdist.model.observations.facts import mostly_one_value
 from ibpdist.model.observations.noise_and_scale import shared_ratios
 from ibpdist.report import diagnosis, moves
 from ibpdist.report.lines import Column, levels, percent, prior_words
+from ibpdist.runs.scores import headline
 
 ONE_SIGN = 1.0
 """Mean of weights of variance 1 from which they are said to have one sign: five in six of them have it."""
@@ -77,7 +78,7 @@ def values(result: Any) -> Iterator[tuple[str, str]]:
 
 def heldout(scores: Any) -> str:
     """One evaluation: the score with the variance of the features, and of what it is."""
-    full = scores.sel(estimate="variance")
+    full = scores.sel(estimate=headline(scores))
     error = f" +- {float(full.error):.4f}" if float(full.error) else ""
     of = f"{int(scores.cells):,} cells of {scores.data.item()}, {scores.protocol.item()}"
     if int(full.disagree):

@@ -90,6 +90,7 @@ def heldout(scores: Any) -> str:
     error = np.exp(-level["prediction"]) * float(scores["error"].sel(estimate="prediction"))
     margin = f" +- {error:.{decimals(error)}f}" if error else ""
     of = f"{counted(int(scores.cells), 'token')} of {scores.data.item()}, {scores.protocol.item()}"
+    of += f"; {scores['method'].item()}"
     return (
         f"perplexity {perplexity(level['prediction'])}{margin}, {perplexity(level['dispersed'])} with "
         f"dispersion, baseline {perplexity(level['unigram'])}; {of}"

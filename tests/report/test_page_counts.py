@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,9 @@ KINDS = ("fit", "chains", "campaign")
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("counts")
-    fit = report_fits.token_scores(report_fits.counts(folder / "fit", restarts=2))
+    fit = report_fits.counts(folder / "fit", restarts=2, holdout="rows:share=0.2")
+    ibp.evaluate(fit)
+    ibp.evaluate(fit, folder / "fit.zarr")
     chains = report_fits.counts(folder / "chains", system="counts-gibbs-finite", K=3, steps=20, chains=2)
     spec = {
         "data": str(folder / "fit.zarr"),
@@ -35,6 +36,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "restarts": 2,
         "seed": 1,
         "steps": 15,
+        "holdout": "rows:share=0.2",
     }
     ibp.sweep(spec, folder / "campaign", serial=True)
     return {"fit": fit, "chains": chains, "campaign": folder / "campaign"}
@@ -161,8 +163,18 @@ def test_scores_are_told_as_perplexities(pages: Any, truths: Any) -> None:
     assert re.search(
         r"The best of 2 starts is shown; their perplexities of hidden tokens are [\d.]+ to", said
     )
-    for kind in ("chains", "campaign"):
-        assert "No score of new rows is kept with the fit" in verdicts(pages[kind])
+    assert "by one law of words for all rows (mean of 2 predictions with up to 5 features," in said
+    assert "On its own rows its perplexity is " in said
+    assert "rows (prediction with 4 features," in verdicts(pages["campaign"])
+    assert "No score of new rows is kept with the fit" in verdicts(pages["chains"])
+
+
+def test_a_score_that_only_the_campaign_has_is_told(runs: dict[str, Path]) -> None:
+    facts = read(runs["campaign"])
+    del facts.result["heldout"]
+    level = np.exp(-float(facts.summary["heldout"].max()))
+    said = verdicts(Page(page(Facts(facts.path, facts.result, facts.campaign))))
+    assert f"On hidden tokens its perplexity is {level:.2f}; lower is better." in said
 
 
 def test_available_features_that_are_all_used_are_a_doubt(pages: Any) -> None:
@@ -203,18 +215,14 @@ def test_tables_of_a_campaign_have_units_of_tokens(pages: Any) -> None:
     assert "Prediction of hidden tokens, nats." in text
 
 
-def test_scores_of_a_campaign_are_in_nats_per_token(runs: dict[str, Path]) -> None:
-    facts = read(runs["campaign"])
-    summary_of = facts.summary.assign(heldout=facts.summary["objective"] / 100)
-    campaign = SimpleNamespace(summary=summary_of, spec=None)
-    found = Page(page(Facts(facts.path, facts.result, campaign, stability=facts.stability)))
+def test_scores_of_a_campaign_are_in_nats_per_token(pages: Any, truths: Any) -> None:
+    found, held = pages["campaign"], truths["campaign"].summary["heldout"]
     text = " ".join(one.text for one in found.elements if one.tag in ("th", "figcaption", "caption"))
     assert "best held-out score, nats per token" in text
     assert "Held-out score, nats per token." in text
     assert "held-out score in nats per token," in text
     glance = {one.text: one.parent.children[1].text for one in found.all("dt")}
-    best = float(summary_of["heldout"].max())
-    assert glance["held-out perplexity"] == f"{np.exp(-best):,.{1 if np.exp(-best) >= 1000 else 2}f}"
+    assert glance["held-out perplexity"] == f"{np.exp(-float(held.max())):.2f}"
 
 
 def test_typical_rows_have_their_tokens_from_the_feature() -> None:

@@ -93,12 +93,13 @@ def test_scores_are_told_as_perplexities(error: float, margin: str) -> None:
             "cells": ("evaluation", [12345]),
             "data": ("evaluation", ["news.zarr"]),
             "protocol": ("evaluation", ["half of them"]),
+            "method": ("evaluation", ["by one fit"]),
         },
         {"estimate": list(names)},
     )
     said = line(tree(heldout=scores), "held out")
     levels_said = f"1213.4{margin}, 1112.4 with dispersion, baseline 2696.1"
-    assert said == f"perplexity {levels_said}; 12,345 tokens of news.zarr, half of them"
+    assert said == f"perplexity {levels_said}; 12,345 tokens of news.zarr, half of them; by one fit"
 
 
 @pytest.mark.parametrize(
@@ -181,11 +182,13 @@ def test_a_long_list_is_cut() -> None:
 
 
 def test_a_fit_is_told_as_it_is(tmp_path: Path) -> None:
-    run = report_fits.token_scores(report_fits.counts(tmp_path / "run", restarts=2))
+    run = report_fits.counts(tmp_path / "run", restarts=2, holdout="rows:share=0.3")
+    ibp.evaluate(run)
     result = ibp.open_result(run)
     said, params = lines(result), result["params"]
     held = result["heldout"]["score"].sel(estimate="prediction").item()
     assert line(result, "held out").startswith(f"perplexity {np.exp(-held):.2f} +- ")
+    assert "; mean of 2 predictions" in line(result, "held out")
     assert f"perplexity {np.exp(-float(params['score'])):.2f} of" in line(result, "prediction")
     assert "perplexity" in line(result, "restarts")
     first = int(np.argmax(params["tokens"].values))

@@ -9,10 +9,6 @@ import pandas as pd
 import xarray as xr
 
 import ibpdist as ibp
-from ibpdist.evaluate import perplexity
-from ibpdist.evaluate.fitted import spec_of
-from ibpdist.predict.tokens import token_predictor
-from ibpdist.runs import scores
 from tests.support.planted_counts import planted_counts
 
 HOSTILE = {
@@ -80,15 +76,6 @@ def counts(folder: Path, **options: Any) -> Path:
     store = folder.with_suffix(".zarr")
     ibp.ingest(frame, store, covariates=["site"])
     ibp.fit(store, run=folder, **({"system": "counts-beta-process", "K": 5, "seed": 2} | options))
-    return folder
-
-
-def token_scores(folder: Path) -> Path:
-    """A fit of counts with scores of hidden tokens of rows that are called new."""
-    result = ibp.open_result(folder)
-    of = [token_predictor(result["params"].to_dataset(), 0.02)]
-    scored = perplexity.token_scores(of, ibp.open_dataset(spec_of(result).data), perplexity.new_documents())
-    scores.keep(folder, scored, "new.zarr", result.attrs["fingerprint"])
     return folder
 
 

@@ -6,9 +6,6 @@ from ibpdist.report.html.facts import Facts
 from ibpdist.report.html.numbers import Number
 from ibpdist.runs import scores
 
-FULL = "variance"
-"""The estimate that counts of cells; of tokens it is the first one."""
-
 
 def heldout(facts: Facts, name: str = "score") -> Number | None:
     """`score` or its `error` in nats per hidden cell, or token, of what was held out from the fit; None
@@ -23,11 +20,11 @@ def heldout(facts: Facts, name: str = "score") -> Number | None:
     return scored(facts, at, name)
 
 
-def scored(facts: Facts, at: int, name: str = "score", estimate: str = FULL) -> Number:
-    """`score` or its `error` of one evaluation by an estimate."""
-    estimates = [str(one) for one in facts.result["heldout"]["estimate"].values]
-    full = estimates.index(estimate) if estimate in estimates else 0
-    return facts.entry(f"heldout/{name}", evaluation=at, estimate=full)
+def scored(facts: Facts, at: int, name: str = "score", estimate: str = "") -> Number:
+    """`score` or its `error` of one evaluation by an estimate, unless given the one that counts."""
+    held = facts.result["heldout"].to_dataset()
+    which = held["estimate"].values.tolist().index(estimate or scores.headline(held))
+    return facts.entry(f"heldout/{name}", evaluation=at, estimate=which)
 
 
 def own(facts: Facts) -> int | None:

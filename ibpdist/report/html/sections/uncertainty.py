@@ -178,12 +178,12 @@ def _heldout(facts: Facts) -> Iterator[Verdict]:
         yield FACT, [of, *_level(facts, at, score, heldout(facts, "error")), f"; {better} is better."]
     for at in more:
         held = facts.result["heldout"]
-        where, how = (str(held[name].values[at]) for name in ("data", "protocol"))
-        protocol = tag("span", how, data_variable="heldout/protocol", data_index=f"evaluation={at}")
+        where = str(held["data"].values[at])
         new: Child = "On its own rows"
         if facts.spec is None or where != facts.spec.data:
             new = ["On new rows of ", label(Path(where).name or where, "data")]
         level, error = (scored(facts, at, name) for name in ("score", "error"))
+        protocol = _words(facts, "protocol", at)
         yield FACT, [new, *_level(facts, at, level, error), " (", protocol, ")."]
 
 
@@ -202,7 +202,14 @@ def _level(facts: Facts, at: int | None, score: Number, error: Number | None) ->
     bursts, baseline = (
         perplexity(scored(facts, at, estimate=name)).html(PERPLEXITY) for name in ("dispersed", "unigram")
     )
-    return [*words, ", ", bursts, " with dispersion, and ", baseline, " by one law of words for all rows"]
+    words += [", ", bursts, " with dispersion, and ", baseline, " by one law of words for all rows"]
+    return [*words, " (", _words(facts, "method", at), ")"]
+
+
+def _words(facts: Facts, name: str, at: int) -> Html:
+    """What is told of an evaluation in words."""
+    held = str(facts.result["heldout"][name].values[at])
+    return tag("span", held, data_variable=f"heldout/{name}", data_index=f"evaluation={at}")
 
 
 def _cells(facts: Facts, at: int) -> list[Child]:
