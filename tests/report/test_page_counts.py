@@ -205,6 +205,9 @@ def test_a_chain_is_drawn_without_the_fit_that_it_begins_with(pages: Any, runs: 
     ]
     assert [len(one) for one in curves] == [int((one != 1).sum()) for one in warming]
     assert (warming == 1).any()
+    terms = [one.text for one in pages["chains"].all("th") if one.parent.parent.tag == "tbody"]
+    assert "log joint" in terms
+    assert "prediction" not in terms
 
 
 def test_tables_of_a_campaign_have_units_of_tokens(pages: Any) -> None:
