@@ -19,6 +19,7 @@ HOMES: Mapping[str, str] = {
     "chain-reports": "ibpdist.inference.in_turn.chains",
     "covariance-question": "ibpdist.inference.starts.start_questions",
     "data-facts": "ibpdist.inference.in_turn.chains",
+    "factorised-counts-params": "ibpdist.model.observations.factorised_counts",
     "failed-question": "ibpdist.inference.batch",
     "feature-draw": "ibpdist.runs.posterior_draws",
     "gaussian-params": "ibpdist.model.observations.gaussian_params",
