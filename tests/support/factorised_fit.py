@@ -12,14 +12,15 @@ from ibpdist.base.rules import Rule
 from ibpdist.kernels.token_flips import Effort, RowModes
 from ibpdist.kernels.tokens import Entries
 from ibpdist.model.observations.factorised_counts import (
-    EFFORT,
     EVERY,
+    MANY,
     WARM,
     FactorisedCounts,
     FactorisedParams,
     FactorisedSums,
+    effort_of,
     everywhere,
-    kept,
+    largest,
 )
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.priors.always import Always
@@ -43,11 +44,12 @@ class State:
 
 @dataclass(frozen=True)
 class Fit:
-    """Counts with a prior; rows begin with every feature for `WARM` steps, unless the prior keeps them so."""
+    """Counts with a prior; rows begin with every feature for `WARM` steps, unless the prior keeps them so.
+    Without an `effort` there are few flips at first."""
 
     prior: Any = ALWAYS
     counts: FactorisedCounts = COUNTS
-    effort: Effort = EFFORT
+    effort: Effort | None = None
     exposed: bool = False
 
     def entries(self, x: NDArray[Any]) -> Entries:
@@ -77,7 +79,7 @@ class Fit:
         return sum(self.counts.score(params, sums).values()) + sum(own.values())
 
     def start(self, x: NDArray[Any], words: Matrix) -> State:
-        """Steps with every feature from these tokens (column, feature), then the features that rows need."""
+        """Steps with every feature from these tokens (column, feature), then the largest of each row."""
         features, tokens = words.shape[1], x.sum(axis=1)
         exposure = self.exposure(x)
         state = State(
@@ -91,7 +93,7 @@ class Fit:
             return state
         for _ in range(WARM):
             state = self.step(x, state, EVERY)
-        rows = kept(state.rows, tokens)
+        rows = largest(state.rows)
         seen = PriorSums(on=rows.on.sum(axis=0).astype(float), rows=np.asarray(float(len(x))))
         prior = self.prior.update(
             self.prior.init(features, len(x)), seen, Rule.MEAN, np.random.default_rng(0)
@@ -100,8 +102,8 @@ class Fit:
 
     def run(self, x: NDArray[Any], words: Matrix, steps: int) -> State:
         state = self.start(x, words)
-        effort = EVERY if self.prior.dense else self.effort
-        for _ in range(steps):
+        for number in range(steps):
+            effort = EVERY if self.prior.dense else self.effort or effort_of(number)
             state = self.step(x, state, effort)
         return state
 
@@ -117,7 +119,7 @@ class Fit:
         rows = stepped(rows, Effort(folds, 0))
         if self.prior.dense:
             return rows
-        rows = kept(rows, tokens)
+        rows = largest(rows)
         for _ in range(NEW_STEPS):
-            rows = stepped(rows, self.effort)
+            rows = stepped(rows, MANY)
         return rows

@@ -26,13 +26,15 @@ Float = NDArray[np.float64]
 
 LEAST_SHAPE = 0.002
 """Below, exp(E log) of a gamma variable is no normal number."""
-LEAST_TOKENS, LEAST_SHARE = 1.0, 0.03
-"""Tokens and share of the tokens of a row that a feature needs to be kept after the start."""
+WARM, FEW_STEPS = 15, 30
+"""Steps with every feature in every row at the start, and then with one flip of a row in each direction."""
+EVERY, FEW, MANY = (Effort(rounds, flips) for rounds, flips in ((1, 0), (3, 1), (3, 16)))
+"""Of a step with every feature in every row, and of one with flips (counts-modes.md 4, 7)."""
 
-WARM = 15
-"""Steps with every feature in every row at the start."""
-EVERY, EFFORT = Effort(rounds=1, flips=0), Effort(rounds=3, flips=16)
-"""Of a step with every feature in every row, and of one with flips (counts-modes.md 7)."""
+
+def effort_of(step: int) -> Effort:
+    """Of a step after the start, from 0 on."""
+    return FEW if step < FEW_STEPS else MANY
 
 
 @struct("factorised-counts-params", since=1)
@@ -205,10 +207,8 @@ def everywhere(tokens: Float, features: int, exposure: Float) -> RowModes:
     return RowModes(np.ones(y.shape, np.int8), y, exposure)
 
 
-def kept(rows: RowModes, tokens: Float) -> RowModes:
-    """The features with enough tokens of each row (row), and at least one of a row that has tokens."""
-    most = rows.y == rows.y.max(axis=1, keepdims=True)
-    enough = rows.y >= np.maximum(LEAST_TOKENS, LEAST_SHARE * tokens)[:, None]
-    first = most & (np.cumsum(most, axis=1) == 1)
-    on: Any = (enough | first) & (tokens > 0)[:, None]
+def largest(rows: RowModes) -> RowModes:
+    """The feature with the most tokens of each row, the first of equal ones; none of a row without tokens."""
+    features = np.arange(rows.y.shape[1])
+    on: Any = (features == rows.y.argmax(axis=1)[:, None]) & (rows.y > 0)
     return RowModes(on.astype(np.int8), rows.y * on, rows.exposure)

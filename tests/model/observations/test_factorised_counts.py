@@ -13,10 +13,11 @@ from ibpdist.base.structs import combine, pack, replace, unpack
 from ibpdist.kernels.token_flips import Effort, RowModes
 from ibpdist.model.observations.factorised_counts import (
     EVERY,
+    MANY,
     FactorisedCounts,
     FactorisedParams,
     everywhere,
-    kept,
+    largest,
 )
 from ibpdist.model.priors import BetaBernoulli, StickBreaking
 from ibpdist.model.priors.always import Always
@@ -299,6 +300,18 @@ def test_a_fit_finds_who_has_what(prior):
     assert state.sums.on.sum() < 1.1 * (amount > 0).sum()
 
 
+@pytest.mark.parametrize("seed", [2, 3])
+def test_few_flips_at_first_end_higher_than_many(seed):
+    """With many, rows have features that they do not have, where a word that a feature lacks is expensive."""
+    _, _, x = planted(300, 60, 6, seed=seed, mean=60.0)
+    few, many = (
+        Fit(BetaBernoulli(), FactorisedCounts(0.25, 0.1), effort).run(x, some_words(x, 9), 60)
+        for effort in (None, MANY)
+    )
+    assert few.trace[-1] > many.trace[-1] + 50
+    assert few.sums.on.sum() < many.sums.on.sum()
+
+
 def test_the_first_dictionary_has_the_tokens_of_rows():
     counts, words = FactorisedCounts(), np.array([[4.0, 0.0], [2.0, 2.0], [0.0, 0.0]])
     params = counts.begun(words, 4.0)
@@ -313,10 +326,10 @@ def test_every_feature_begins_with_an_equal_part():
     assert rows.on.all()
 
 
-def test_rows_keep_features_with_enough_tokens():
-    y = np.array([[50.0, 2.9, 3.1, 44.0], [0.4, 0.6, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    rows = kept(RowModes(np.ones((4, 4), np.int8), y, np.ones(4)), y.sum(axis=1))
-    np.testing.assert_array_equal(rows.on, [[1, 0, 1, 1], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]])
+def test_rows_keep_their_largest_feature():
+    y = np.array([[50.0, 2.9, 3.1, 44.0], [0.4, 0.6, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    rows = largest(RowModes(np.ones((4, 4), np.int8), y, np.ones(4)))
+    np.testing.assert_array_equal(rows.on, [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
     np.testing.assert_array_equal(rows.y, y * rows.on)
 
 
