@@ -83,7 +83,7 @@ class Fit:
         features, tokens = words.shape[1], x.sum(axis=1)
         exposure = self.exposure(x)
         state = State(
-            self.counts.begun(words, float(exposure.sum())),
+            self.counts.begun(words, float(tokens.sum() / exposure.sum())),
             self.prior.init(features, len(x)),
             everywhere(tokens, features, exposure),
             None,  # type: ignore[arg-type]

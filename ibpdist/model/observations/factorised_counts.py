@@ -83,13 +83,12 @@ class FactorisedCounts:
             ):
                 raise UsageError(f"{name} is {value!r}; expected a number of at least {LEAST_SHAPE}")
 
-    def begun(self, words: Float, exposed: float) -> FactorisedParams:
-        """A dictionary from tokens of features (column, feature) in data of `exposed` = sum L, such that
-        weights of 1 would make as many tokens as there are. Every word has a little of every feature: a point
-        estimate of zero would stay."""
+    def begun(self, words: Float, level: float) -> FactorisedParams:
+        """A dictionary from tokens of features (column, feature), such that weights of 1 make rows of `level`
+        tokens, sum x / sum L. Every word has a little of every feature: a point estimate of zero would stay."""
         shape = words + self.word_shape
-        size = words.sum() / max(exposed, 1.0) / words.shape[1]
-        return FactorisedParams(shape=shape, rate=shape.sum(axis=0) / max(size, TINY))
+        size = max(level, TINY) / words.shape[1]
+        return FactorisedParams(shape=shape, rate=shape.sum(axis=0) / size)
 
     def log_words(self, params: FactorisedParams) -> Float:
         """(column, feature) E log Phi."""
