@@ -14,9 +14,6 @@ hypergeometric law keyed by row, and the other half is scored over all words:
 --inner splits the training documents once more, 220 and 75: what is chosen is chosen there. Anchors are run
 where they are installed: tomotopy's LDA (learned alpha, eta .03, the mean of 15 samples), scikit-learn's LDA,
 and its NMF with .1 token more for every word of a topic. Without a file, documents are made with a seed.
-
-NAME-hard are fits by mean field with z of 0 or 1 under that prior, "nmf-vi" is the same with every feature
-in every row, and "nmf" has the point estimates of Lee and Seung, with .1 token more as above; --words is b.
 """
 
 from __future__ import annotations
@@ -40,19 +37,14 @@ from scipy.special import digamma, expit, gammaln
 from ibpdist.base.rules import Rule
 from ibpdist.base.threads import one_thread
 from ibpdist.kernels.tokens import Entries, Known, RowTokens, TokenSums, empty_sums, find_rho, keep_rho
-from ibpdist.model.observations.factorised_counts import FactorisedCounts
 from ibpdist.model.priors import BetaBernoulli, StickBreaking
 from ibpdist.model.priors._base import PriorSums
-from ibpdist.model.priors.beta_process import BetaProcess
-from tests.support.factorised_fit import Fit
 from tests.support.fit_variants import table
 
 Matrix = NDArray[np.float64]
 Counts = NDArray[np.int64]
 HEADER = ("method", "K", "one", "five", "one dispersed", "five dispersed", "a document", "in all", "seconds")
 FLOOR, LEAST_SHAPE, MOST_SHAPE = 0.1, 1e-6, 100.0
-FLIP_STEPS, EVERY_STEPS = 60, 150
-"""Steps of factors with features on or off, and with every feature in every row."""
 
 
 @dataclass(frozen=True)
@@ -290,15 +282,6 @@ def ours(settings: Settings, of: Problem, features: int, seed: int) -> tuple[Mat
     return predict(fitted, of.seen, settings), float(fitted.f.sum(axis=1).mean()), in_all
 
 
-def factors(made: Fit, of: Problem, features: int, seed: int) -> tuple[Matrix, float, float]:
-    """Factors by mean field, or point estimates with a floor."""
-    steps = EVERY_STEPS if made.prior.dense else FLIP_STEPS
-    state = made.run(of.train, begin_words(of.train, features, seed), steps)
-    rows = made.new_rows(of.seen, state, Settings().folds)
-    law = made.counts.law(state.params, rows, FLOOR if made.counts.point else 0.0)
-    return law, float(state.sums.on.sum()) / len(of.train), float((state.sums.on > 0.5).sum())
-
-
 def tomotopy_lda(of: Problem, features: int, seed: int, burn: int = 1000) -> tuple[Matrix, float, float]:
     """The mean over 15 samples of a chain, 20 sweeps apart; new documents as for our own fits."""
     model = import_module("tomotopy").LDAModel(k=features, alpha=0.1, eta=0.03, seed=seed + 1)
@@ -345,21 +328,11 @@ def unigram(of: Problem, features: int, seed: int) -> tuple[Matrix, float, float
     return np.tile(words / words.sum(), (len(of.seen), 1)), np.nan, np.nan
 
 
-def factorised(words: float) -> dict[str, Predictor]:
-    """Factors, by name."""
-    counts, point = FactorisedCounts(word_shape=words), FactorisedCounts(point=True)
-    hard = {"finite": BetaBernoulli(), "sticks": StickBreaking(), "beta-process": BetaProcess()}
-    fits = {f"{name}-hard": Fit(prior, counts) for name, prior in hard.items()}
-    fits |= {"nmf-vi": Fit(counts=counts), "nmf": Fit(counts=point)}
-    return {name: partial(factors, made) for name, made in fits.items()}
-
-
-def methods(settings: Settings, words: float = 0.5) -> dict[str, Predictor]:
-    """Every prior, factors, and the anchors that are installed."""
+def methods(settings: Settings) -> dict[str, Predictor]:
+    """Every prior, and the anchors that are installed."""
     found: dict[str, Predictor] = {
         name: partial(ours, replace(settings, prior=name)) for name in ("finite", "sticks", "always")
     }
-    found |= factorised(words)
     if find_spec("tomotopy"):
         found["tomotopy LDA"] = tomotopy_lda
     if find_spec("sklearn"):
@@ -390,7 +363,7 @@ def lines(options: argparse.Namespace) -> Iterator[list[str]]:
     problems = [problem(x, split, options.inner) for split in range(3)]
     overrides = {"eta": options.eta, "smoothing": options.smoothing, "keep": options.keep}
     settings = replace(Settings(), **{name: value for name, value in overrides.items() if value is not None})
-    for name, method in methods(settings, options.words).items():
+    for name, method in methods(settings).items():
         if options.methods and name not in options.methods:
             continue
         for features in options.sizes if name != "unigram" else [0]:
@@ -406,7 +379,6 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--methods", nargs="*", help="all that there are by default")
     parser.add_argument("--eta", type=float)
     parser.add_argument("--smoothing", type=float)
-    parser.add_argument("--words", type=float, default=0.5, help="b of factors")
     parser.add_argument("--keep", action=argparse.BooleanOptionalAction, help="rho for each entry")
     return parser.parse_args(arguments)
 

@@ -11,7 +11,6 @@ from tests.benchmarks.perplexity import (
     Settings,
     corpus,
     dispersed,
-    factorised,
     fit,
     fit_in_turn,
     main,
@@ -60,16 +59,6 @@ def test_a_fit_finds_the_features_of_documents(prior, keep):
     assert of.perplexity(law) < 1.1 * of.perplexity(predict(true, of.seen, settings))
     assert of.perplexity(law) < 0.7 * of.perplexity(unigram(of, 0, 0)[0])
     assert (features < 8) == (prior != "always")
-
-
-@pytest.mark.parametrize("name", ["finite-hard", "sticks-hard", "beta-process-hard", "nmf-vi", "nmf"])
-def test_factors_predict_the_other_half(name):
-    of = made()
-    law, features, in_all = factorised(0.5)[name](of, 8, 0)
-    np.testing.assert_allclose(law.sum(axis=1), 1)
-    assert of.perplexity(law) < 0.8 * of.perplexity(unigram(of, 0, 0)[0])
-    assert (features < 8) == name.endswith("-hard")
-    assert in_all <= 8
 
 
 def test_rows_in_turn_end_as_rows_at_once():

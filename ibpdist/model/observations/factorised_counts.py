@@ -84,8 +84,8 @@ class FactorisedCounts:
                 raise UsageError(f"{name} is {value!r}; expected a number of at least {LEAST_SHAPE}")
 
     def begun(self, words: Float, level: float) -> FactorisedParams:
-        """A dictionary from tokens of features (column, feature), such that weights of 1 make rows of `level`
-        tokens, sum x / sum L. Every word has a little of every feature: a point estimate of zero would stay."""
+        """A dictionary from tokens of features (column, feature). Weights of 1 make rows of `level` tokens,
+        sum x / sum L. Every word has a little of every feature: a point estimate of zero would stay."""
         shape = words + self.word_shape
         size = max(level, TINY) / words.shape[1]
         return FactorisedParams(shape=shape, rate=shape.sum(axis=0) / size)
