@@ -22,6 +22,7 @@ HOMES: Mapping[str, str] = {
     "documents-question": "ibpdist.inference.counts.documents",
     "failed-question": "ibpdist.inference.batch",
     "feature-draw": "ibpdist.runs.posterior_draws",
+    "factorised-counts-params": "ibpdist.model.observations.factorised_counts",
     "gaussian-params": "ibpdist.model.observations.gaussian_params",
     "intercept": "ibpdist.model.observations.intercept",
     "member-params": "ibpdist.inference.batch",
