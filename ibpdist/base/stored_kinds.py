@@ -45,6 +45,8 @@ HOMES: Mapping[str, str] = {
     "survey": "ibpdist.model.observations._base",
     "token-draw-params": "ibpdist.inference.counts.draws",
     "token-draw-row-state": "ibpdist.inference.counts.draws",
+    "token-mode-params": "ibpdist.inference.counts.modes",
+    "token-mode-row-state": "ibpdist.inference.counts.modes",
     "token-params": "ibpdist.inference.counts.params",
     "token-row-state": "ibpdist.inference.counts.params",
 }

@@ -12,7 +12,7 @@ from ibpdist.base.errors import UsageError
 if TYPE_CHECKING:
     from ibpdist.inference._base import AnyParallel
     from ibpdist.inference.in_turn.sequential import Sequential
-    from ibpdist.model.model import AnyModel, CountModel
+    from ibpdist.model.model import AnyModel, FactorModel, TokenModel
     from ibpdist.model.priors._base import Prior
     from ibpdist.model.weights._base import WeightsKind
 
@@ -115,7 +115,7 @@ def _fit_steps(asked: MethodOptions) -> int:
     return max(1, min(FIT, asked.burn // 2)) if asked.burn else 0
 
 
-def _collapsed_means(model: CountModel, asked: MethodOptions) -> AnyParallel:
+def _collapsed_means(model: TokenModel, asked: MethodOptions) -> AnyParallel:
     """Expected tokens of counts, weights and words of features integrated out."""
     from ibpdist.inference.counts.documents import Documents, RandomWords
     from ibpdist.inference.counts.means import TokenMeans
@@ -124,7 +124,16 @@ def _collapsed_means(model: CountModel, asked: MethodOptions) -> AnyParallel:
     return TokenMeans(model, asked.features, asked.number("hidden", 0.05, 0.0), begin)
 
 
-def _token_draws(model: CountModel, asked: MethodOptions) -> AnyParallel:
+def _token_modes(model: FactorModel, asked: MethodOptions) -> AnyParallel:
+    """Counts by mean field; the features of a row by joint flips, where it does not have all."""
+    from ibpdist.inference.counts.documents import Documents, RandomWords
+    from ibpdist.inference.counts.modes import TokenModes
+
+    begin = asked.start(model.weights.default_start, {one.name: one for one in (Documents, RandomWords)})
+    return TokenModes(model, asked.features, begin)
+
+
+def _token_draws(model: TokenModel, asked: MethodOptions) -> AnyParallel:
     """All rows of counts at once; `auto` begins where collapsed means end."""
     from ibpdist.inference.counts.documents import Documents, RandomWords
     from ibpdist.inference.counts.draws import TokenDraws, hand_tokens
@@ -183,6 +192,7 @@ METHODS: Mapping[str, Method] = {
     "uncollapsed": Method(("start", "candidates"), _in_turn("uncollapsed")),
     "particle": Method(("particles",), _particle),
     "collapsed_means": Method(("start", "hidden"), _collapsed_means),
+    "token_modes": Method(("start",), _token_modes),
     "token_draws": Method(("start",), _token_draws),
 }
 IN_TURN = ("collapsed", "uncollapsed", "particle")

@@ -30,7 +30,7 @@ from pydantic_core import PydanticCustomError
 from ibpdist.base.errors import UsageError
 
 LARGEST_FILE = 1 << 20
-_POSITIVE = ("mass", "noise", "scale", "concentration", "eta", "smoothing", "shape")
+_POSITIVE = ("mass", "noise", "scale", "concentration", "eta", "smoothing", "shape", "word_shape", "floor")
 _LEAST, _MOST = 1e-120, 1e120
 """Between these a number can be squared and divided by; data whose numbers are larger are refused too."""
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,999})\Z")

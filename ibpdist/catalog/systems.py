@@ -141,6 +141,16 @@ SYSTEMS: Mapping[str, System] = _table(
             ("beta-process", "beta_process", "topics of counts, beta process"),
         )
     ),
+    *(
+        (f"counts-{name}-hard", "token_modes", prior, "gamma", HARD, summary, "poisson_factors")
+        for name, prior, summary in (
+            ("finite", "beta_bernoulli", "hard assignment of counts, K features"),
+            ("infinite", "stick_breaking", "hard assignment of counts, unknown number"),
+            ("beta-process", "beta_process", "hard assignment of counts, beta process"),
+        )
+    ),
+    ("nmf-vi", "token_modes", "always", "gamma", MEAN, "variational factors of counts", "poisson_factors"),
+    ("nmf", "token_modes", "always", "gamma", MEAN, "factors of counts, Lee and Seung", "poisson_points"),
     (
         "counts-gibbs-finite",
         "token_draws",
@@ -313,6 +323,6 @@ def _weights() -> dict[str, Any]:
 def _observations() -> dict[str, Any]:
     from ibpdist.model.observations.gaussian import Gaussian
     from ibpdist.model.observations.joint import Joint
-    from ibpdist.model.observations.poisson import Poisson
+    from ibpdist.model.observations.poisson import Poisson, PoissonFactors, PoissonPoints
 
-    return {axis.name: axis for axis in (Gaussian, Joint, Poisson)}
+    return {axis.name: axis for axis in (Gaussian, Joint, Poisson, PoissonFactors, PoissonPoints)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -25,14 +25,17 @@ from ibpdist.evaluate.own_rows import own_rows
 from ibpdist.evaluate.perplexity import TokenProtocol, held_from_fit, new_documents
 from ibpdist.evaluate.tables import Rows
 from ibpdist.inference._base import Named
+from ibpdist.inference.counts.modes import TokenModes
 from ibpdist.predict.averaged import silent
-from ibpdist.predict.tokens import STEPS, TokenPredictor, token_predictor
+from ibpdist.predict.factor_rows import FactorPredictor
+from ibpdist.predict.tokens import PredictsTokens, TokenPredictor, token_predictor
+from ibpdist.runs.layout import state_of
 
 DRAWS = 15
 """Most draws of a sampler that are averaged."""
 
 
-def token_predictors(run: Run) -> list[TokenPredictor]:
+def token_predictors(run: Run) -> list[PredictsTokens]:
     """The predictor of a fit of counts, or those of its restarts, or of the draws of a sampler."""
     result = result_of(run)
     if "draws" in result.children:
@@ -51,12 +54,17 @@ def _starts(run: Run, result: xr.DataTree) -> list[xr.DataTree]:
     return [result_of(place(folder, at)) for at in range(count)]
 
 
-def _of_fit(result: xr.DataTree) -> TokenPredictor:
+def _of_fit(result: xr.DataTree) -> PredictsTokens:
     spec, named = spec_of(result), _arrays(result["params"].to_dataset())
     if "eta" in named:  # of a draw
         return token_predictor(named, float(named["eta"]))
     built: Any = systems.build(spec.system, int(result.attrs["truncation"]), settings=spec.set)
-    return token_predictor(named, built.model.observation.smoothing)
+    observation = built.model.observation
+    if not isinstance(built, TokenModes):
+        return token_predictor(named, observation.smoothing)
+    params, prior = state_of(result), built.model.prior
+    odds = prior.log_odds(params.prior)
+    return FactorPredictor(built.counts, params.words, odds, prior.dense, observation.floor)
 
 
 def _of_draws(draws: xr.Dataset) -> Iterator[TokenPredictor]:
@@ -92,8 +100,11 @@ class FoldedRows:
     """Rows of counts whose tokens look for their features among those of a fit."""
 
     source: Source
-    of: TokenPredictor
-    words: ClassVar[str] = f"the row step of the fit, {STEPS} times"
+    of: PredictsTokens
+
+    @property
+    def words(self) -> str:
+        return f"the row step of the fit, {self.of.how}"
 
     def rows(self, index: int, tick: Callable[[float], None] = silent) -> Rows:
         """z, and w so that z w are the tokens that a row is expected to have of a feature."""

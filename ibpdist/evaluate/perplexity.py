@@ -22,7 +22,7 @@ from ibpdist.data.entries import Entries
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.predict.chunks import Shares, over_chunks
 from ibpdist.predict.dispersion import RateCounts, count_rates, dispersed, no_rates
-from ibpdist.predict.tokens import STEPS, TokenPredictor, laws_of, rows_between, some_rows, unigram
+from ibpdist.predict.tokens import PredictsTokens, laws_of, rows_between, some_rows, unigram
 
 Values = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class PlacedChunk:
 class Scorer:
     """Several predictors, whose laws are averaged, and the rows that are scored with them."""
 
-    of: Sequence[TokenPredictor]
+    of: Sequence[PredictsTokens]
     source: Source
     protocol: TokenProtocol
     shares: Shares
@@ -124,7 +124,7 @@ class Scorer:
 
 
 def token_scores(
-    of: Sequence[TokenPredictor],
+    of: Sequence[PredictsTokens],
     source: Source,
     protocol: TokenProtocol,
     threads: int = 1,
@@ -158,11 +158,11 @@ def _by_row(values: Values, row: NDArray[np.intp], rows: int) -> Values:
     return np.array([np.bincount(row, one, minlength=rows) for one in values])
 
 
-def _method(of: Sequence[TokenPredictor]) -> str:
+def _method(of: Sequence[PredictsTokens]) -> str:
     features = counted(max(one.features for one in of), "feature")
     if len(of) == 1:
-        return f"prediction with {features}, {STEPS} steps for each row"
-    return f"mean of {len(of)} predictions with up to {features}, {STEPS} steps for each row"
+        return f"prediction with {features}, {of[0].how}"
+    return f"mean of {len(of)} predictions with up to {features}, {of[0].how}"
 
 
 def _dataset(nats: Values, tokens: Values, a: float, attrs: dict[str, str]) -> xr.Dataset:

@@ -45,7 +45,7 @@ class Info:
     gain: float | None = None
     accepted: float | None = None
     warming: float | None = None
-    """1 while a fit prepares the start of a sampler."""
+    """1 while a fit prepares the start of a sampler, or of a fit in another way."""
     running: float | None = None
     """How many fits of a batch have not ended."""
     slope: float | None = None
@@ -57,8 +57,8 @@ class Info:
 
     @property
     def cold(self) -> bool:
-        """Whether the variances are as they are."""
-        return self.heat is None or self.heat == 1
+        """Whether the variances are as they are, and the start is made."""
+        return (self.heat is None or self.heat == 1) and not self.warming
 
     @property
     def finished(self) -> bool:

@@ -77,7 +77,7 @@ class Member:
 
     def after(self, one: MemberParams, now: AnySnapshot) -> MemberParams:
         """How it stands after a step: running, or ended by one of its rules."""
-        level, heat = now.info.objective, 1.0 if now.info.heat is None else now.info.heat
+        level, heat = now.info.objective, 1.0 if now.info.cold else now.info.heat or 0.0
         before = None if now.step == 1 else _before(one, now.step)
         made = replace(running(now.params), level=np.asarray(level), heat=np.asarray(float(heat)))
         stop = next((found for rule in self.rules if (found := rule(before, now)) is not None), None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import MEAN, Rule, Rules
 from ibpdist.model.observations._base import Observation, ObservationKind, Params, Sums
-from ibpdist.model.observations.poisson import Poisson
+from ibpdist.model.observations.poisson import Poisson, PoissonFactors, PoissonPoints
 from ibpdist.model.priors._base import Prior
 from ibpdist.model.weights._base import RowDensity, Weights, WeightsKind
 from ibpdist.model.weights.gamma import Gamma
@@ -25,10 +25,7 @@ class Model(Generic[Params, Sums]):
 
     def __post_init__(self) -> None:
         refuse_rules(self.prior, self.weights, self.observation, self.rules)
-        if self.observation.dense and not self.prior.dense:
-            raise UsageError(
-                f"{self.observation.name}: rows have every feature, but not with {self.prior.name}"
-            )
+        refuse_sparse(self.observation, self.prior)
         if self.observation.dense and self.weights.density is not RowDensity.CLOSED:
             raise UsageError(
                 f"{self.observation.name}: the weights of a row are integrated out, which needs normal ones, "
@@ -44,17 +41,27 @@ class Model(Generic[Params, Sums]):
 AnyModel = Model[Any, Any]
 
 
+Counts = TypeVar("Counts", Poisson, PoissonFactors | PoissonPoints, covariant=True)
+
+
 @dataclass(frozen=True)
-class CountModel:
-    """prior x gamma weights x Poisson counts under `rules`."""
+class CountModel(Generic[Counts]):
+    """prior x gamma weights x counts under `rules`."""
 
     prior: Prior
     weights: Gamma
-    observation: Poisson
+    observation: Counts
     rules: Rules = MEAN
 
     def __post_init__(self) -> None:
         refuse_rules(self.prior, self.weights, self.observation, self.rules)
+        refuse_sparse(self.observation, self.prior)
+
+
+def refuse_sparse(observation: ObservationKind, prior: Prior) -> None:
+    """Refuse a prior that chooses features of an observation whose rows have all."""
+    if observation.dense and not prior.dense:
+        raise UsageError(f"{observation.name}: rows have every feature, but not with {prior.name}")
 
 
 def refuse_rules(prior: Prior, weights: WeightsKind, observation: ObservationKind, rules: Rules) -> None:
@@ -75,3 +82,9 @@ def refuse_rules(prior: Prior, weights: WeightsKind, observation: ObservationKin
         )
     if len({rule is Rule.DRAW for rule in (rules.z, rules.weights, rules.prior, rules.dictionary)}) > 1:
         raise UsageError("rules: draw everything or nothing; a mixture bounds nothing")
+
+
+TokenModel = CountModel[Poisson]
+"""Counts whose weights and words are integrated out, or drawn."""
+FactorModel = CountModel[PoissonFactors | PoissonPoints]
+"""Counts by mean field."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,36 @@ SHARES = 1 << 17
 """Numbers rho (entry, feature) of the rows that are placed at once: they stay in the processor's cache."""
 CELLS = 1 << 20
 """Cells (row, column) whose laws are made at once: 8 MB."""
+
+
+class PredictsTokens(Protocol):
+    """A fit of counts that gives rows laws of words."""
+
+    @property
+    def columns(self) -> int: ...
+    @property
+    def features(self) -> int: ...
+    @property
+    def y(self) -> Matrix:
+        """(column, feature) expected tokens of words in training."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """What a row is placed by, in words."""
+        ...
+
+    def place(self, seen: Entries) -> PlacedRows:
+        """Find which features the seen tokens of rows have."""
+        ...
+
+    def weights(self, placed: PlacedRows) -> Matrix:
+        """(row, feature) expected tokens of the features."""
+        ...
+
+    def add_laws(self, weights: Matrix, laws: Matrix) -> None:
+        """laws (row, column) += the law of words of rows with these weights (row, feature)."""
+        ...
 
 
 class PlacedRows(NamedTuple):
@@ -64,6 +94,11 @@ class TokenPredictor:
     @property
     def features(self) -> int:
         return len(self.shape)
+
+    @property
+    def how(self) -> str:
+        """What a row is placed by, in words."""
+        return f"{STEPS} steps for each row"
 
     @cached_property
     def total(self) -> Vector:
@@ -118,7 +153,7 @@ def row_rates(f: Matrix, shape: Vector, lengths: NDArray[np.int64]) -> Vector:
     return found
 
 
-def laws_of(of: Sequence[TokenPredictor], weights: Sequence[Matrix]) -> Iterator[tuple[slice, Matrix]]:
+def laws_of(of: Sequence[PredictsTokens], weights: Sequence[Matrix]) -> Iterator[tuple[slice, Matrix]]:
     """Laws (row, column) of words, a block of rows after another; of several predictors their mean.
 
     weights: (row, feature) of each predictor.
@@ -134,9 +169,9 @@ def laws_of(of: Sequence[TokenPredictor], weights: Sequence[Matrix]) -> Iterator
         yield part, laws / len(of)
 
 
-def predicted_laws(of: Sequence[TokenPredictor], seen: Entries, steps: int = STEPS) -> Matrix:
+def predicted_laws(of: Sequence[PredictsTokens], seen: Entries) -> Matrix:
     """The law (row, column) of the words of rows whose seen tokens are given, of all rows at once."""
-    weights = [one.weights(one.place(seen, steps)) for one in of]
+    weights = [one.weights(one.place(seen)) for one in of]
     return np.concatenate([np.empty((0, of[0].columns)), *(laws for _, laws in laws_of(of, weights))])
 
 

@@ -117,6 +117,8 @@ ROWS = Group(
 _TERMS = (
     Variable("likelihood", "(chain) step", "expected log likelihood of the data", NATS),
     Variable("prediction", "(chain) step", "log density of hidden tokens of counts", NATS),
+    Variable("counts", "(chain) step", "expected log likelihood of counts by mean field", NATS),
+    Variable("words", "(chain) step", "prior and entropy of the words of features by mean field", NATS),
     Variable("shapes", "(chain) step", "prior of the shapes of weights of counts, of a sampler", NATS),
     Variable("dictionary", "(chain) step", "prior and entropy of the dictionary", NATS),
     Variable("weights", "(chain) step", "prior and entropy of the weights", NATS),

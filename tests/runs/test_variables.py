@@ -26,6 +26,7 @@ OTHERS = {
 COUNTS = {
     "means": {"system": "counts-finite", "steps": 12},
     "draws": {"system": "counts-gibbs-finite", "steps": 4},
+    "modes": {"system": "counts-finite-hard", "steps": 18},
 }
 """The same of counts."""
 

@@ -179,7 +179,9 @@ def fit(alg, chunks, steps, seed=1):
     return params, states, sums, traces
 
 
-BESIDE = ("objective", "bound", "active", "magnitude", "entries", "singletons")
+BESIDE = (
+    "objective", "bound", "active", "magnitude", "entries", "singletons", "slope", "warming", "settled",
+)  # fmt: skip
 
 
 def terms_of(trace):

@@ -19,11 +19,11 @@ from ibpdist.base.rules import Rule
 from ibpdist.base.structs import Array, Named, dims, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import AnyParallel, Info, Known
-from ibpdist.inference.ascent.coordinate import ACTIVE, counted
+from ibpdist.inference.ascent.coordinate import ACTIVE, BEYOND_THE_REPORT, counted
 from ibpdist.inference.counts.documents import BeginWords, RandomWords
 from ibpdist.inference.counts.params import TokenParams, TokenRowState, order_of
 from ibpdist.kernels import token_draws, tokens
-from ibpdist.model.model import CountModel
+from ibpdist.model.model import TokenModel
 from ibpdist.model.observations._base import Survey
 from ibpdist.model.observations.facts import survey_of
 from ibpdist.model.priors._base import PriorSums
@@ -79,7 +79,7 @@ class TokenDrawSums:
 class TokenDraws:
     """`features` is K; `begin` makes the first words of the features where no fit does."""
 
-    model: CountModel
+    model: TokenModel
     features: int
     begin: BeginWords = field(default_factory=RandomWords)
 
@@ -130,16 +130,15 @@ class TokenDraws:
         """All features, and no tokens yet: the first step draws weights from their prior."""
         shape = (chunk.rows, len(params.ids))
         lengths = np.maximum(chunk.entries.lengths, 1)
-        return TokenDrawRowState(
-            y=np.zeros(shape, np.int64), z=np.ones(shape, bool), rate=params.shape.sum() / lengths
-        )
+        rate = (params.shape.sum() / lengths).astype(chunk.x.dtype)
+        return TokenDrawRowState(y=np.zeros(shape, np.int64), z=np.ones(shape, bool), rate=rate)
 
     def local(
         self, chunk: Chunk, local: TokenDrawRowState, params: TokenDrawParams, draws: Draws
     ) -> tuple[TokenDrawRowState, TokenDrawSums]:
         entries, shape = chunk.entries, local.y.shape
         rows = token_draws.RowDraws(
-            local.y.copy(), np.zeros(shape, np.int64), np.zeros(shape), local.rate.copy()
+            local.y.copy(), np.zeros(shape, np.int64), np.zeros(shape), local.rate.astype(float)
         )
         sums = token_draws.no_sums(*params.phi.shape)
         known = token_draws.Globals(
@@ -147,7 +146,7 @@ class TokenDraws:
         )
         given = tokens.Entries(entries.starts, entries.columns, entries.counts)
         token_draws.draw_rows(given, known, rows, chunk.start, draws.key("tokens"), sums)
-        made = TokenDrawRowState(rows.y, rows.z.astype(bool), rows.rate)
+        made = TokenDrawRowState(rows.y, rows.z.astype(bool), rows.rate.astype(chunk.x.dtype))
         return made, TokenDrawSums(*sums, rows=np.asarray(float(chunk.rows)))
 
     def update(
@@ -206,8 +205,9 @@ class TokenDraws:
             "shapes": float(own) if self.model.weights.learned else 0.0,
         }
         level = sum(terms.values())
+        bound = level - sum(terms.get(name, 0.0) for name in BEYOND_THE_REPORT)
         active = float((sums.on > ACTIVE).sum())
-        return Info({"objective": level, "bound": level, "active": active, **terms, **counted(sums.on)})
+        return Info({"objective": level, "bound": bound, "active": active, **terms, **counted(sums.on)})
 
     def monotone(self) -> bool:
         return False
@@ -242,11 +242,11 @@ class TokenDraws:
 
     def describe_rows(self, local: TokenDrawRowState, params: TokenDrawParams) -> Named:
         """z, and the mean of the weights given the tokens."""
-        order = order_of(params)
+        order, kind = order_of(params), local.rate.dtype
         w = local.z * (params.shape + local.y) / (1 + local.rate[:, None])
         return {
-            "z": (("feature", "row"), local.z.T[order].astype(np.float64)),
-            "w": (("feature", "row"), w.T[order]),
+            "z": (("feature", "row"), local.z.T[order].astype(kind)),
+            "w": (("feature", "row"), w.T[order].astype(kind)),
         }
 
 

@@ -24,7 +24,7 @@ from ibpdist.inference.counts.documents import BeginWords, Documents
 from ibpdist.inference.counts.params import TokenParams, TokenRowState, TokenStepSums, order_of
 from ibpdist.inference.stopping import WINDOW
 from ibpdist.kernels import tokens
-from ibpdist.model.model import CountModel
+from ibpdist.model.model import TokenModel
 from ibpdist.model.observations._base import Survey
 from ibpdist.model.observations.facts import survey_of
 from ibpdist.model.priors._base import PriorSums
@@ -47,7 +47,7 @@ class TokenMeans:
     """`features` is K; a share `hidden` of the tokens of the rows is not seen; `begin` makes the first words
     of the features."""
 
-    model: CountModel
+    model: TokenModel
     features: int
     hidden: float = 0.05
     begin: BeginWords = field(default_factory=Documents)

@@ -177,11 +177,21 @@ class FactorisedCounts:
     def law(self, params: FactorisedParams, rows: RowModes, floor: float = 0.0) -> Float:
         """(row, column) laws of words, sum_k E(z w) E Phi normalised, with `floor` more tokens of each word
         and feature. A row without features has the law of all of them."""
-        size, words = self.size(params), params.shape + floor
-        rate = self._weight_shape + rows.exposure[:, None] * size
-        amount = rows.on * (self._weight_shape + rows.y) / np.maximum(rate, TINY) * size
+        words, amount = params.shape + floor, self.amounts(params, rows)
         amount = np.where(amount.sum(axis=1, keepdims=True) > 0, amount, words.sum(axis=0))
         found: Float = amount / amount.sum(axis=1, keepdims=True) @ (words / words.sum(axis=0)).T
+        return found
+
+    def amounts(self, params: FactorisedParams, rows: RowModes) -> Float:
+        """(row, feature) tokens that a row is expected to have of a feature, over its exposure."""
+        size = self.size(params)
+        rate = self._weight_shape + rows.exposure[:, None] * size
+        found: Float = rows.on * (self._weight_shape + rows.y) / np.maximum(rate, TINY) * size
+        return found
+
+    def tokens(self, params: FactorisedParams) -> Float:
+        """(column, feature) tokens that the dictionary was made of."""
+        found: Float = np.maximum(params.shape - self._word_shape, 0.0)
         return found
 
     @property

@@ -42,7 +42,12 @@ class Gamma:
 
     def shapes(self, features: int) -> Float:
         """(feature) shapes where a fit begins."""
-        return np.full(features, BEGIN if isinstance(self.shape, str) else float(self.shape))
+        return np.full(features, self.first_shape)
+
+    @property
+    def first_shape(self) -> float:
+        """The shape, where a fit begins that learns it."""
+        return BEGIN if isinstance(self.shape, str) else float(self.shape)
 
     @property
     def learned(self) -> bool:
