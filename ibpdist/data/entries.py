@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from ibpdist.base.errors import InputError
 from ibpdist.data._base import Chunk, Matrix
 
+GENOTYPES = 2
+"""The largest of small whole numbers that are seldom meant as counts."""
+
 
 @dataclass(frozen=True)
 class Entries:
@@ -42,6 +45,14 @@ class Entries:
         kept = counts > 0
         before = np.concatenate([[0], np.cumsum(kept)])
         return Entries(before[self.starts], self.columns[kept], counts[kept])
+
+
+def look_like_counts(chunk: Chunk) -> bool:
+    """Whether cells are whole numbers from 0 on, most of them 0 and some above 2, as genotypes are not."""
+    x = chunk.x
+    if not x.size or x.min() < 0 or x.max() <= GENOTYPES or np.count_nonzero(x) > x.size // 2:
+        return False
+    return bool((x == np.floor(x)).all())
 
 
 def entries_of(chunk: Chunk) -> Entries:

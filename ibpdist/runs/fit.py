@@ -18,6 +18,7 @@ from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.centring import done_to
+from ibpdist.data.entries import look_like_counts
 from ibpdist.data.output_path import refuse_place
 from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import create
@@ -123,8 +124,7 @@ def fit(
     if run is not None:
         refuse_place(run, data, start)
     source = as_source(data, judged=not systems.find(spec.system).counts)
-    job = job_of(spec, source)
-    refuse_small(job)
+    job = _checked(job_of(spec, source))
     job, first = (job, None) if start is None else start_from.started(start, job)
     place = asked.for_data(job.source, kept=run is not None)
     place.refuse_silent()
@@ -197,8 +197,7 @@ def estimate(
     asked = Place(workers, serial, scheduler, memory, cache)
     given = {name: options.pop(name, None) for name in SPECIFIED}
     spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
-    job = job_of(spec, as_source(data, judged=not systems.find(spec.system).counts))
-    refuse_small(job)
+    job = _checked(job_of(spec, as_source(data, judged=not systems.find(spec.system).counts)))
     place = asked.for_data(job.source, kept=True)
     largest = max([planned(job, place), *side_by_side.planned(job, place)], key=lambda plan: plan.state)
     return f"runs in {place.words}; {largest}"
@@ -337,6 +336,18 @@ def _reopen(directory: RunDirectory) -> Job:
             "the last bits of the result may differ",
             stacklevel=3,
         )
+    return job
+
+
+def _checked(job: Job) -> Job:
+    """The job, refused where it has too few rows; warns where counts are taken for real numbers."""
+    refuse_small(job)
+    name = job.spec.system
+    if not systems.find(name).counts and look_like_counts(job.source.read(0)):
+        what = (
+            f"cells look like counts, and {name} takes them for real numbers: counts-infinite is for counts"
+        )
+        warnings.warn(what, stacklevel=4)
     return job
 
 

@@ -1,5 +1,7 @@
 """Fits of counts as they are used: runs, restarts, scores by tokens, features of new rows, K, campaigns."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,14 @@ def test_campaigns_of_counts_and_of_real_valued_data_are_apart(made, tmp_path):
     grid = {"data": str(store), "system": ["counts-finite", "fa-vi-finite"], "truncation": 3}
     with pytest.raises(UsageError, match="so their scores do not compare: make two campaigns"):
         ibp.sweep(grid, tmp_path / "campaign")
+
+
+def test_counts_are_told_from_real_numbers_and_from_genotypes():
+    rng = np.random.default_rng(0)
+    options = {"system": "fa-vi-finite", "K": 2, "steps": 2}
+    with pytest.warns(UserWarning, match="cells look like counts, and fa-vi-finite takes them for real"):
+        ibp.fit(rng.poisson(0.4, (40, 6)) * 3.0, **options)
+    for others in (rng.binomial(2, 0.1, (40, 6)).astype(float), rng.poisson(5.0, (40, 6)) - 0.5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ibp.fit(others, **options)

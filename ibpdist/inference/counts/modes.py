@@ -1,4 +1,4 @@
-"""Features of counts that a row has or lacks, and the factorisations in which it has all (counts-modes.md).
+"""Features of counts that a row has or lacks, and the factorisations in which it has all (counts-modes.md 1).
 
 A fit with flips begins with steps in which every row has every feature; then rows keep their largest one. No
 step lowers the objective but the one between the two, and those before it are marked as `warming`.
