@@ -245,7 +245,7 @@ def test_most_draws_have_no_feature(system, room):
     assert rows(made)["together"].shape == (0, 0)
     assert cooccurrence(made).values.tolist() == np.zeros((ROWS, ROWS)).tolist()
     assert float(number(made).sel(features=0)) == (1.0 if room == 0 else pytest.approx(11 / 12))
-    assert list(told.features(made)) == []
+    assert list(told.features(prevalences(made), ROWS)) == []
     assert told.answer(made).startswith("0 features in ")
 
 
@@ -297,4 +297,4 @@ def test_show_reads_no_intervals_of_cells(monkeypatch):
     monkeypatch.setattr(posterior, "_columns", None)
     made = result()
     made.attrs["rows"] = ROWS
-    assert len(list(told.features(made))) == 4
+    assert len(list(told.features(prevalences(made), ROWS))) == 4

@@ -7,7 +7,7 @@ import ibpdist as ibp
 from ibpdist.base.randomness import Draws
 from ibpdist.base.structs import Nothing
 from ibpdist.catalog.systems import build
-from ibpdist.inference.gibbs.started_by_fit import StartedByFit
+from ibpdist.inference.gibbs.started_by_fit import StartedByFit, hand_entries
 from ibpdist.model.observations.gaussian_params import intercept_mean
 from tests.support.model_cases import begin, chunked, steps_of, survey
 
@@ -56,7 +56,7 @@ def test_a_fit_hands_over_all_that_it_learned(system):
     np.testing.assert_allclose(intercept_mean(now.observation), intercept_mean(fit.observation))
     np.testing.assert_array_equal(now.weights.mean[: len(fit.ids)], fit.weights.mean)
     assert now.observation.row_noise.freedom == fit.observation.row_noise.freedom
-    held = sampler._handed(chunks[1], states[1], params, Draws(1))
+    held = hand_entries(sampler.fit, chunks[1], states[1], params.fit, Draws(1))
     own = sampler.fit.describe_rows(states[1], params.fit)["precision"][1]
     np.testing.assert_array_equal(held.precision.mean, own)
     assert np.ptp(held.precision.mean) > 0.5
