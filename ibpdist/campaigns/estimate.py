@@ -8,7 +8,7 @@ from pathlib import Path
 from ibpdist.base.errors import IbpError
 from ibpdist.base.words import counted, duration, size
 from ibpdist.campaigns.directory import Fit, Manifest, is_finished
-from ibpdist.campaigns.groups import by_view, parallel_groups, resources_per_group, spread
+from ibpdist.campaigns.groups import by_holdout, parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.run import Given, spec_of
 from ibpdist.campaigns.spec import in_words
 from ibpdist.campaigns.timing import Timing, seconds
@@ -115,8 +115,8 @@ def _needs(fits: Sequence[Fit], results: int, timing: Timing, place: Place) -> l
     share = resources_per_group(place, count, None)
     groups = [
         some
-        for (holdout, _), seen_alike in by_view(fits).items()
-        for alike in together(seen_alike, held(source, holdout) if holdout else source)
+        for holdout, held_out in by_holdout(fits).items()
+        for alike in together(held_out, held(source, holdout) if holdout else source)
         for some in grouped(alike, source, share, None)
     ]
     groups = spread(groups, count)

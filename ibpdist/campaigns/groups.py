@@ -10,18 +10,17 @@ from ibpdist.catalog import systems
 from ibpdist.data._base import Source
 from ibpdist.engine.memory import available
 from ibpdist.engine.place import Place
-from ibpdist.runs.job import view
 
 TASKS = 16
 """Tasks of a step for each worker with which one group is enough: its updates, during which workers wait,
 are short against them."""
 
 
-def by_view(fits: Sequence[Fit]) -> dict[tuple[float | str, bool], list[Fit]]:
-    """Fits that see the data alike, in order."""
-    alike: dict[tuple[float | str, bool], list[Fit]] = {}
+def by_holdout(fits: Sequence[Fit]) -> dict[float | str, list[Fit]]:
+    """Fits that hold out the same, in order; those of a campaign are of one kind of data."""
+    alike: dict[float | str, list[Fit]] = {}
     for fit in fits:
-        alike.setdefault(view(fit.spec), []).append(fit)
+        alike.setdefault(fit.spec.holdout, []).append(fit)
     return alike
 
 

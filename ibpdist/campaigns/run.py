@@ -28,7 +28,7 @@ from ibpdist.campaigns.directory import (
     is_finished,
     sealed_grid,
 )
-from ibpdist.campaigns.groups import by_view, parallel_groups, resources_per_group, spread
+from ibpdist.campaigns.groups import by_holdout, parallel_groups, resources_per_group, spread
 from ibpdist.campaigns.progress import CampaignProgress
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.campaigns.timing import Timing
@@ -42,7 +42,7 @@ from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.fit import advance
 from ibpdist.runs.group import close, engine_of, group_of
-from ibpdist.runs.job import as_begun, job_on, seen_by_fits, view
+from ibpdist.runs.job import as_begun, job_on, seen_by_fits
 from ibpdist.runs.planning import grouped, is_sampler, planned_for, together
 from ibpdist.runs.stability import refuse_small
 from ibpdist.storage import records
@@ -136,8 +136,8 @@ class CampaignRunner:
     divided: list[Fit] = field(default_factory=list)
     """Fits to complete when their parts are there."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    views: dict[tuple[float | str, bool], Source] = field(default_factory=dict)
-    """The data as fits of all rows see them."""
+    views: dict[float | str, Source] = field(default_factory=dict)
+    """The data as fits of all rows see them, by hold-out."""
 
     def __post_init__(self) -> None:
         path = self.directory.path
@@ -174,10 +174,10 @@ class CampaignRunner:
 
     def seen(self, fit: Fit) -> Source:
         """The data as fits of all rows with the hold-out of this one see them."""
-        which = view(fit.spec)
-        if which not in self.views:
-            self.views[which] = seen_by_fits(self.source, fit.spec)
-        return self.views[which]
+        recipe = fit.spec.holdout
+        if recipe not in self.views:
+            self.views[recipe] = seen_by_fits(self.source, fit.spec)
+        return self.views[recipe]
 
     def _is_made(self, fit: Fit) -> bool:
         """Whether its result is there; when the log does not record its end, the fit has failed."""
@@ -210,8 +210,8 @@ class CampaignRunner:
         rest = [fit for fit in wanted if fit.id not in taken]
         new = [
             group
-            for seen_alike in by_view(rest).values()
-            for alike in together(seen_alike, self.seen(seen_alike[0]))
+            for held_out in by_holdout(rest).values()
+            for alike in together(held_out, self.seen(held_out[0]))
             for group in grouped(alike, self.source, self.share, size)
         ]
         return [*known, *spread(new, count - len(known))]

@@ -107,11 +107,6 @@ def as_begun(data: Source, facts: Mapping[str, Any]) -> Source:
     return with_center(data, facts.get(provenance.CENTER))
 
 
-def view(spec: FitSpec) -> tuple[float | str, bool]:
-    """What decides how a fit of all rows sees the data: fits that see them alike can advance together."""
-    return spec.holdout, systems.find(spec.system).counts
-
-
 def seen_by_fits(source: Source, spec: FitSpec) -> Source:
     """Data as fits of all rows with this hold-out see them."""
     return _centred_for(spec, held(source, spec.holdout) if spec.holdout else source)

@@ -20,12 +20,12 @@ from ibpdist.base.structs import Array, Named, dims, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import AnyParallel, Info, Known
 from ibpdist.inference.ascent.coordinate import ACTIVE, BEYOND_THE_REPORT, counted
+from ibpdist.inference.counts._base import CountSteps, described, order_of
 from ibpdist.inference.counts.documents import BeginWords, RandomWords
-from ibpdist.inference.counts.params import TokenParams, TokenRowState, order_of
+from ibpdist.inference.counts.params import TokenParams, TokenRowState
 from ibpdist.kernels import token_draws, tokens
 from ibpdist.model.model import TokenModel
 from ibpdist.model.observations._base import Survey
-from ibpdist.model.observations.facts import survey_of
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.slice_draw import slice_draw
 
@@ -76,23 +76,12 @@ class TokenDrawSums:
 
 
 @dataclass(frozen=True)
-class TokenDraws:
+class TokenDraws(CountSteps):
     """`features` is K; `begin` makes the first words of the features where no fit does."""
 
     model: TokenModel
     features: int
     begin: BeginWords = field(default_factory=RandomWords)
-
-    def summarise(self, chunk: Chunk) -> Survey:
-        """Facts of the data; refuses what is no count."""
-        _ = chunk.entries
-        return survey_of(chunk)
-
-    def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
-        return None if known else self.begin.ask(survey, self.features, draws)
-
-    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return self.begin.look(chunk.start, chunk.entries, chunk.x.shape[1], question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> TokenDrawParams:
         features, prior = self.features, self.model.prior
@@ -212,28 +201,11 @@ class TokenDraws:
     def monotone(self) -> bool:
         return False
 
-    def rescale_old_sums(self, params: TokenDrawParams, sums: TokenDrawSums) -> TokenDrawSums:
-        return sums
-
-    def additive(self, params: TokenDrawParams) -> bool:
-        return True
-
-    def handover_params(self, params: TokenDrawParams) -> TokenDrawParams:
-        return params
-
-    def row_inference(self) -> TokenDraws:
-        return self
-
     def describe(self, params: TokenDrawParams) -> Named:
         """Of the words the mean given the tokens of this draw."""
         order, prior = order_of(params), self.model.prior
         return {
-            "id": (("feature",), params.ids[order]),
-            "prevalence": (("feature",), params.on[order] / max(float(params.rows), 1.0)),
-            "active": (("feature",), params.on[order] > ACTIVE),
-            "log_odds": (("feature",), prior.log_odds(params.prior)[order]),
-            "chance": (("feature",), prior.expected(params.prior)[order]),
-            **prior.describe(params.prior, order),
+            **described(params, prior, prior.log_odds(params.prior)),
             "mean": (("feature", "column"), words_of(params.y, float(params.eta)).T[order]),
             "tokens": (("feature",), params.y.sum(axis=0)[order]),
             "weight_shape": (("feature",), params.shape[order]),

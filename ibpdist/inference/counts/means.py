@@ -20,13 +20,13 @@ from ibpdist.data.entries import Entries
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.inference._base import Info, Known
 from ibpdist.inference.ascent.coordinate import ACTIVE
+from ibpdist.inference.counts._base import CountSteps, described, order_of
 from ibpdist.inference.counts.documents import BeginWords, Documents
-from ibpdist.inference.counts.params import TokenParams, TokenRowState, TokenStepSums, order_of
+from ibpdist.inference.counts.params import TokenParams, TokenRowState, TokenStepSums
 from ibpdist.inference.stopping import WINDOW
 from ibpdist.kernels import tokens
 from ibpdist.model.model import TokenModel
 from ibpdist.model.observations._base import Survey
-from ibpdist.model.observations.facts import survey_of
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.weights.gamma import mean_weights, presence
 
@@ -43,7 +43,7 @@ SEED = 0x51C0
 
 
 @dataclass(frozen=True)
-class TokenMeans:
+class TokenMeans(CountSteps):
     """`features` is K; a share `hidden` of the tokens of the rows is not seen; `begin` makes the first words
     of the features."""
 
@@ -57,18 +57,6 @@ class TokenMeans:
             raise UsageError(f"hidden is {self.hidden:g}; expected a share greater than 0 and less than 1")
         if self.model.observation.learned:
             raise UsageError("eta: learn is for samplers, such as counts-gibbs-finite: give a number")
-
-    def summarise(self, chunk: Chunk) -> Survey:
-        """Facts of the data; refuses what is no count."""
-        self._divided(chunk)
-        return survey_of(chunk)
-
-    def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
-        return None if known else self.begin.ask(survey, self.features, draws)
-
-    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        seen, _ = self._divided(chunk)
-        return self.begin.look(chunk.start, seen, chunk.x.shape[1], question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> TokenParams:
         features, prior = self.features, self.model.prior
@@ -92,7 +80,7 @@ class TokenMeans:
     def start(self, chunk: Chunk, params: TokenParams, draws: Draws) -> TokenRowState:
         """No tokens in any feature, and rates as if the rows had all; with features of another fit, the
         tokens that rows have of these."""
-        seen, _ = self._divided(chunk)
+        seen = self.seen(chunk)
         present = float(params.on @ params.shape) / max(float(params.rows), 1.0)
         rate = np.maximum(present / np.maximum(seen.lengths, 1), tokens.LEAST_RATE)
         rows = tokens.RowTokens(np.zeros((seen.rows, len(params.ids)), chunk.x.dtype), rate)
@@ -127,6 +115,9 @@ class TokenMeans:
         smoothing = known.y.dtype.type(self.model.observation.smoothing)
         return known._replace(eta=smoothing, spread=smoothing * known.y.dtype.type(len(params.y)))
 
+    def seen(self, chunk: Chunk) -> Entries:
+        return self._divided(chunk)[0]
+
     def _divided(self, chunk: Chunk) -> tuple[Entries, Entries]:
         """The tokens of a chunk that the fit sees, and the hidden ones."""
         return HeldTokens(self.hidden, 1.0, SEED).divided(chunk.start, chunk.entries)
@@ -160,28 +151,11 @@ class TokenMeans:
     def monotone(self) -> bool:
         return False
 
-    def rescale_old_sums(self, params: TokenParams, sums: TokenStepSums) -> TokenStepSums:
-        return sums
-
-    def additive(self, params: TokenParams) -> bool:
-        return True
-
-    def handover_params(self, params: TokenParams) -> TokenParams:
-        return params
-
-    def row_inference(self) -> TokenMeans:
-        return self
-
     def describe(self, params: TokenParams) -> Named:
-        order, prior = order_of(params), self.model.prior
+        order = order_of(params)
         nats, scored = float(params.recent[-1]) if params.recent.size else 0.0, float(params.scored)
         return {
-            "id": (("feature",), params.ids[order]),
-            "prevalence": (("feature",), params.on[order] / max(float(params.rows), 1.0)),
-            "active": (("feature",), params.on[order] > ACTIVE),
-            "log_odds": (("feature",), params.odds[order]),
-            "chance": (("feature",), prior.expected(params.prior)[order]),
-            **prior.describe(params.prior, order),
+            **described(params, self.model.prior, params.odds),
             "mean": (("feature", "column"), self.model.observation.shares(params.y).T[order]),
             "tokens": (("feature",), params.y.sum(axis=0)[order]),
             "weight_shape": (("feature",), params.shape[order]),
@@ -225,8 +199,9 @@ def fold(entries: Entries, known: tokens.Known, rows: tokens.RowTokens, steps: i
     """Rows look for their tokens among features that they are no part of; rows are changed."""
     given, low = entered(entries, known), digamma(known.shape)
     rho = np.zeros((len(given.counts), len(known.shape)), known.y.dtype)
+    unused = tokens.empty_sums(*known.y.shape)
     for _ in range(steps):
-        tokens.keep_rho(given, known, rows, rho, low, tokens.empty_sums(*known.y.shape))
+        tokens.keep_rho(given, known, rows, rho, low, unused)
 
 
 def _unseen(survey: Survey, folds: int) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from ibpdist.base.structs import Array, Named, dims, replace, struct
 from ibpdist.data._base import Chunk
 from ibpdist.inference._base import Info, Known
 from ibpdist.inference.ascent.coordinate import ACTIVE, BEYOND_THE_REPORT
+from ibpdist.inference.counts._base import CountSteps, described, order_of
 from ibpdist.inference.counts.documents import BeginWords, Documents
-from ibpdist.inference.counts.params import order_of
 from ibpdist.kernels.token_flips import TINY, RowModes
 from ibpdist.kernels.tokens import Entries
 from ibpdist.model.model import FactorModel
@@ -34,7 +34,6 @@ from ibpdist.model.observations.factorised_counts import (
     everywhere,
     largest,
 )
-from ibpdist.model.observations.facts import survey_of
 from ibpdist.model.priors._base import PriorSums
 
 
@@ -67,7 +66,7 @@ class TokenModeSums:
 
 
 @dataclass(frozen=True)
-class TokenModes:
+class TokenModes(CountSteps):
     """`features` is K; `begin` makes the first words of the features."""
 
     model: FactorModel
@@ -83,17 +82,6 @@ class TokenModes:
         """The equations, with the settings of the model."""
         weights, observation = self.model.weights, self.model.observation
         return observation.factorised(weights.first_shape)
-
-    def summarise(self, chunk: Chunk) -> Survey:
-        """Facts of the data; refuses what is no count."""
-        _ = chunk.entries
-        return survey_of(chunk)
-
-    def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
-        return None if known else self.begin.ask(survey, self.features, draws)
-
-    def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return self.begin.look(chunk.start, chunk.entries, chunk.x.shape[1], question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> TokenModeParams:
         features, prior = self.features, self.model.prior
@@ -167,27 +155,10 @@ class TokenModes:
     def monotone(self) -> bool:
         return True
 
-    def rescale_old_sums(self, params: TokenModeParams, sums: TokenModeSums) -> TokenModeSums:
-        return sums
-
-    def additive(self, params: TokenModeParams) -> bool:
-        return True
-
-    def handover_params(self, params: TokenModeParams) -> TokenModeParams:
-        return params
-
-    def row_inference(self) -> TokenModes:
-        return self
-
     def describe(self, params: TokenModeParams) -> Named:
         order, prior, shape = order_of(params), self.model.prior, params.words.shape + TINY
         return {
-            "id": (("feature",), params.ids[order]),
-            "prevalence": (("feature",), params.on[order] / max(float(params.rows), 1.0)),
-            "active": (("feature",), params.on[order] > ACTIVE),
-            "log_odds": (("feature",), prior.log_odds(params.prior)[order]),
-            "chance": (("feature",), prior.expected(params.prior)[order]),
-            **prior.describe(params.prior, order),
+            **described(params, prior, prior.log_odds(params.prior)),
             "mean": (("feature", "column"), (shape / shape.sum(axis=0)).T[order]),
             "tokens": (("feature",), self.counts.tokens(params.words).sum(axis=0)[order]),
             "weight_shape": (("feature",), np.full(len(order), self.model.weights.first_shape)),

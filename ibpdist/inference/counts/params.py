@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ibpdist.base.structs import Array, dims, struct
 
@@ -60,15 +57,3 @@ class TokenStepSums:
     tokens: Array = dims()
     nats: Array = dims()
     scored: Array = dims()
-
-
-class HasOn(Protocol):
-    """Parameters that know how many rows have each feature."""
-
-    @property
-    def on(self) -> Array: ...
-
-
-def order_of(params: HasOn) -> NDArray[np.intp]:
-    """Features by falling prevalence, ties in their present order."""
-    return np.argsort(-params.on, kind="stable")
