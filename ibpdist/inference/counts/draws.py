@@ -25,7 +25,7 @@ from ibpdist.inference.counts.params import TokenParams, TokenRowState, order_of
 from ibpdist.kernels import token_draws, tokens
 from ibpdist.model.model import TokenModel
 from ibpdist.model.observations._base import Survey
-from ibpdist.model.observations.facts import survey_of
+from ibpdist.model.observations.facts import counts_survey
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.slice_draw import slice_draw
 
@@ -86,13 +86,13 @@ class TokenDraws:
     def summarise(self, chunk: Chunk) -> Survey:
         """Facts of the data; refuses what is no count."""
         _ = chunk.entries
-        return survey_of(chunk)
+        return counts_survey(chunk)
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return None if known else self.begin.ask(survey, self.features, draws)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return self.begin.look(chunk.start, chunk.entries, chunk.x.shape[1], question, draws)
+        return self.begin.look(chunk.start, chunk.entries, chunk.columns, question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> TokenDrawParams:
         features, prior = self.features, self.model.prior
@@ -130,7 +130,7 @@ class TokenDraws:
         """All features, and no tokens yet: the first step draws weights from their prior."""
         shape = (chunk.rows, len(params.ids))
         lengths = np.maximum(chunk.entries.lengths, 1)
-        rate = (params.shape.sum() / lengths).astype(chunk.x.dtype)
+        rate = (params.shape.sum() / lengths).astype(chunk.dtype)
         return TokenDrawRowState(y=np.zeros(shape, np.int64), z=np.ones(shape, bool), rate=rate)
 
     def local(
@@ -146,7 +146,7 @@ class TokenDraws:
         )
         given = tokens.Entries(entries.starts, entries.columns, entries.counts)
         token_draws.draw_rows(given, known, rows, chunk.start, draws.key("tokens"), sums)
-        made = TokenDrawRowState(rows.y, rows.z.astype(bool), rows.rate.astype(chunk.x.dtype))
+        made = TokenDrawRowState(rows.y, rows.z.astype(bool), rows.rate.astype(chunk.dtype))
         return made, TokenDrawSums(*sums, rows=np.asarray(float(chunk.rows)))
 
     def update(

@@ -26,7 +26,7 @@ from ibpdist.inference.stopping import WINDOW
 from ibpdist.kernels import tokens
 from ibpdist.model.model import TokenModel
 from ibpdist.model.observations._base import Survey
-from ibpdist.model.observations.facts import survey_of
+from ibpdist.model.observations.facts import counts_survey
 from ibpdist.model.priors._base import PriorSums
 from ibpdist.model.weights.gamma import mean_weights, presence
 
@@ -61,14 +61,14 @@ class TokenMeans:
     def summarise(self, chunk: Chunk) -> Survey:
         """Facts of the data; refuses what is no count."""
         self._divided(chunk)
-        return survey_of(chunk)
+        return counts_survey(chunk)
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return None if known else self.begin.ask(survey, self.features, draws)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
         seen, _ = self._divided(chunk)
-        return self.begin.look(chunk.start, seen, chunk.x.shape[1], question, draws)
+        return self.begin.look(chunk.start, seen, chunk.columns, question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> TokenParams:
         features, prior = self.features, self.model.prior
@@ -95,16 +95,16 @@ class TokenMeans:
         seen, _ = self._divided(chunk)
         present = float(params.on @ params.shape) / max(float(params.rows), 1.0)
         rate = np.maximum(present / np.maximum(seen.lengths, 1), tokens.LEAST_RATE)
-        rows = tokens.RowTokens(np.zeros((seen.rows, len(params.ids)), chunk.x.dtype), rate)
+        rows = tokens.RowTokens(np.zeros((seen.rows, len(params.ids)), chunk.dtype), rate)
         if int(params.folds):
-            fold(seen, known_of(params, chunk.x.dtype), rows, int(params.folds))
+            fold(seen, known_of(params, chunk.dtype), rows, int(params.folds))
         return TokenRowState(*rows)
 
     def local(
         self, chunk: Chunk, local: TokenRowState, params: TokenParams, draws: Draws
     ) -> tuple[TokenRowState, TokenStepSums]:
         seen, hidden = self._divided(chunk)
-        known = known_of(params, chunk.x.dtype)
+        known = known_of(params, chunk.dtype)
         rows = tokens.RowTokens(local.y.copy(), local.rate.copy())
         sums = tokens.empty_sums(*params.y.shape)
         tokens.find_rho(entered(seen, known), known, rows, EVALUATIONS, digamma(params.shape), sums)

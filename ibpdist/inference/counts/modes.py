@@ -34,7 +34,7 @@ from ibpdist.model.observations.factorised_counts import (
     everywhere,
     largest,
 )
-from ibpdist.model.observations.facts import survey_of
+from ibpdist.model.observations.facts import counts_survey
 from ibpdist.model.priors._base import PriorSums
 
 
@@ -87,13 +87,13 @@ class TokenModes:
     def summarise(self, chunk: Chunk) -> Survey:
         """Facts of the data; refuses what is no count."""
         _ = chunk.entries
-        return survey_of(chunk)
+        return counts_survey(chunk)
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return None if known else self.begin.ask(survey, self.features, draws)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return self.begin.look(chunk.start, chunk.entries, chunk.x.shape[1], question, draws)
+        return self.begin.look(chunk.start, chunk.entries, chunk.columns, question, draws)
 
     def init(self, survey: Survey, draws: Draws, known: Known = ()) -> TokenModeParams:
         features, prior = self.features, self.model.prior
@@ -115,12 +115,12 @@ class TokenModes:
         """Every feature, with equal parts of the tokens."""
         lengths = chunk.entries.lengths.astype(float)
         rows = everywhere(lengths, len(params.ids), np.ones(chunk.rows))
-        return TokenModeRowState(on=rows.on.astype(chunk.x.dtype), y=rows.y)
+        return TokenModeRowState(on=rows.on.astype(chunk.dtype), y=rows.y)
 
     def local(
         self, chunk: Chunk, local: TokenModeRowState, params: TokenModeParams, draws: Draws
     ) -> tuple[TokenModeRowState, TokenModeSums]:
-        found, columns = chunk.entries, np.arange(chunk.x.shape[1])
+        found, columns = chunk.entries, np.arange(chunk.columns)
         entries = Entries(found.starts, found.columns.astype(np.int64), found.counts.astype(float))
         odds, left = self.model.prior.log_odds(params.prior), self._left(params)
         every = self.model.prior.dense or left > 0
@@ -130,7 +130,7 @@ class TokenModes:
         if left == 1:
             rows = largest(rows)
         on = rows.on.sum(axis=0).astype(float)
-        made = TokenModeRowState(on=rows.on.astype(chunk.x.dtype), y=rows.y)
+        made = TokenModeRowState(on=rows.on.astype(chunk.dtype), y=rows.y)
         return made, TokenModeSums(words=sums, on=on)
 
     def update(
