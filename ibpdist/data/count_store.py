@@ -48,6 +48,16 @@ class CountDataset(Dataset):
         """The most rows of a chunk."""
         return self.manifest.chunk_rows
 
+    @property
+    def all_entries(self) -> int:
+        """Cells that are not zero."""
+        return self.manifest.entry_stops[-1]
+
+    @property
+    def largest_chunk(self) -> int:
+        """The most entries of a chunk."""
+        return int(max(np.diff((0, *self.manifest.entry_stops))))
+
     def bounds(self, index: int) -> tuple[int, int]:
         return _bounds(self.manifest.row_stops, index)
 

@@ -13,6 +13,8 @@ from ibpdist.data.count_sources._base import CountTable
 from ibpdist.data.count_writer import CountWriter
 from ibpdist.data.finalise import Outline
 from ibpdist.data.labels import as_labels
+from ibpdist.data.writer import reserved
+from ibpdist.storage import files
 
 Count = Callable[[int, int | None], None]
 WAYS = {
@@ -46,3 +48,15 @@ def ingest_counts(
             progress(writer.rows, table.rows)
     writer.finish()
     return writer
+
+
+def store_counts(source: Any, path: Path) -> None:
+    """Write a source of counts to a store with the same chunks."""
+    outline = Outline(source.columns, source.dtype, 1, "", {}, {})
+    with reserved(path, False) as staging:
+        writer = CountWriter(staging, path, outline)
+        for index in range(source.chunks):
+            writer.append(source.entries(index))
+        writer.finish()
+        with files.storage_errors(path):
+            files.publish(staging, path, False)

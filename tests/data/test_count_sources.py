@@ -154,3 +154,21 @@ def test_fits_of_both_kinds_of_stores_are_the_same(tmp_path):
     ]
     np.testing.assert_array_equal(found[0]["params"]["mean"], found[1]["params"]["mean"])
     np.testing.assert_array_equal(found[0]["trace"]["objective"], found[1]["trace"]["objective"])
+
+
+def test_sparse_matrices_in_memory_stay_sparse(tmp_path):
+    x = counts(60)
+    dense = ibp.fit(x.astype(np.float32), system="counts-finite", K=3, seed=1, steps=15)
+    held = sparse.csr_matrix(x)
+    for run in (None, tmp_path / "run"):
+        found = ibp.fit(held, system="counts-finite", K=3, seed=1, steps=15, run=run)
+        np.testing.assert_array_equal(found["params"]["mean"], dense["params"]["mean"])
+    assert ibp.open_dataset(tmp_path / "run" / "data.zarr").attributes["layout"] == "counts"
+    scores = [ibp.evaluate(dense, data).score for data in (held, x)]
+    np.testing.assert_array_equal(*scores)
+    new = [ibp.transform(dense, data).z for data in (held, x)]
+    np.testing.assert_allclose(*new, rtol=1e-5)
+    held.data = held.data.astype(float)
+    held.data[3] = 0.5
+    with pytest.raises(InputError, match="is no count"):
+        ibp.fit(held, system="counts-finite", K=3)
