@@ -68,6 +68,10 @@ class CountDataset(Dataset):
         """Rows of counts need no buffer."""
         return self.read(index)
 
+    def reader(self, name: str) -> FlatReader:
+        """What reads one of the arrays."""
+        return self._arrays[name]
+
     def entries(self, index: int) -> Entries:
         """The cells of a chunk that are not zero."""
         rows, cells = self.bounds(index), _bounds(self.manifest.entry_stops, index)

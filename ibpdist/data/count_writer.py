@@ -87,15 +87,17 @@ class CountWriter:
         self._counts = FlatWriter(staging, COUNTS, layout.ENTRIES, kind)
         self._lengths = FlatWriter(staging, LENGTHS, layout.ENTRIES, kind)
         self._waiting: list[tuple[Entries, Mapping[str, Labels]]] = []
-        self._held = 0
+        self._held = self._rows = 0
+        self._before: ColumnSummary | None = None
 
     @property
     def rows(self) -> int:
-        return self._summary.rows
+        return self._rows
 
     @property
     def summary(self) -> ColumnSummary:
-        return self._summary.of_columns()
+        own = self._summary.of_columns()
+        return own if self._before is None else self._before.joined(own)
 
     @property
     def sums(self) -> dict[str, tuple[int, str]]:
@@ -107,12 +109,31 @@ class CountWriter:
             raise InputError(f"holds a count above {MOST:,}: not stored", file=self.outline.source or None)
         coords = {str(name): as_labels(values) for name, values in (row_coords or {}).items()}
         self._summary.add(entries)
+        self._rows += entries.rows
         start = 0
         lengths = np.diff(entries.starts)
         for stop in layout.chunk_stops(lengths, layout.ENTRIES):
             part = {name: values[start:stop] for name, values in coords.items()}
             self._take(entries.between(start, stop), part)
             start = stop
+
+    def adopt(self, data: Any, chunks: int) -> None:
+        """Take over the first chunks of a store of counts, whose full files are linked."""
+        known = data.manifest
+        rows = known.row_stops[chunks - 1] if chunks else 0
+        cells = known.entry_stops[chunks - 1] if chunks else 0
+        for writer, size in ((self._columns, cells), (self._counts, cells), (self._lengths, rows)):
+            writer.resume(data.path, known.files, data.reader(writer.name), size)
+        for index in range(chunks):
+            start, _ = data.bounds(index)
+            self.labels.write(start, data.row_coords(index), LABELLED)
+        self.chunks = list(known.chunks[:chunks])
+        self.row_stops, self.entry_stops = list(known.row_stops[:chunks]), list(known.entry_stops[:chunks])
+        self._rows = rows
+
+    def resume_summary(self, summary: ColumnSummary, rows: int) -> None:
+        """Start from a summary that has counted the first `rows` rows."""
+        self._before, self._summary, self._rows = summary, CountSummary(self.outline.columns), rows
 
     def put(self, name: str, dims: Sequence[str], values: Any) -> None:
         """Store a small array beside the data."""

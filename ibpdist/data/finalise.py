@@ -18,6 +18,11 @@ from ibpdist.data.labels import Labels, RowLabels, create_labels, extend, safe_n
 from ibpdist.data.summary import ColumnSummary
 from ibpdist.storage import files, zarr_groups
 
+OWN_ATTRIBUTES = frozenset(
+    {"schema", "layout", "source", "fingerprint", "missing", "chunk_rows"}
+    | {"column_coords", "extras", "row_coords"}
+)
+"""Attributes that every store has; the others are those of its owner."""
 SCRATCH = "scratch"
 """Folder of the staging directory for temporary files."""
 

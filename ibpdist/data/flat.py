@@ -52,6 +52,16 @@ class FlatWriter:
             if self._held == self.length:
                 self._flush()
 
+    def resume(self, store: Path, listed: Listed, reader: FlatReader, size: int) -> None:
+        """Begin with the first `size` values of a stored array, whose full chunks are linked."""
+        full = size // self.length
+        for index in range(full):
+            name = chunk_name(self.name, index)
+            files.link(store / name, self.store / name)
+            self.sums[name] = listed[name]
+        self.size = full * self.length
+        self.append(reader.read(self.size, size))
+
     def finish(self, group: Any, dim: str) -> None:
         """Write the rest, and what Zarr is told of the array."""
         if self._held:

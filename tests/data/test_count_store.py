@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import sparse
 
-from ibpdist.base.errors import StorageError
+from ibpdist.base.errors import InputError, StorageError
 from ibpdist.data import layout
 from ibpdist.data._base import Chunk
+from ibpdist.data.append import append
 from ibpdist.data.count_writer import CountWriter
 from ibpdist.data.entries import entries_of
 from ibpdist.data.finalise import Outline
@@ -112,3 +114,39 @@ def test_chunks_are_read_without_dense_values(tmp_path, small):
     np.testing.assert_array_equal(part.x, chunk.x[1:3])
     kept = np.arange(chunk.rows) % 2 == 0
     np.testing.assert_array_equal(chunk.taken(kept, 0, 0).x, chunk.x[kept])
+
+
+@pytest.mark.parametrize("first", [1, 17, 49])
+@pytest.mark.parametrize("kind", ["array", "sparse", "store"])
+def test_rows_are_appended_as_if_they_had_been_there(tmp_path, small, first, kind):
+    x = counts()
+    stored(tmp_path / "x.zarr", x[:first], (first,))
+    rows = {"array": x[first:], "sparse": sparse.csr_matrix(x[first:])}.get(kind)
+    if rows is None:
+        rows = stored(tmp_path / "more.zarr", x[first:], (50 - first,))
+    data = append(tmp_path / "x.zarr", rows)
+    whole = stored(tmp_path / "whole.zarr", x)
+    np.testing.assert_array_equal(values(data), x)
+    assert data.fingerprint == whole.fingerprint
+    assert data.verify() == []
+    for name, expected in whole.column_summary().items():
+        np.testing.assert_allclose(data.column_summary()[name], expected, rtol=1e-10, atol=1e-12)
+
+
+def test_labels_come_with_rows_that_are_appended(tmp_path, small):
+    x = counts()
+    stored(tmp_path / "x.zarr", x[:20], (20,), labels=True)
+    with pytest.raises(InputError, match="give row_coords with 'row'"):
+        append(tmp_path / "x.zarr", x[20:])
+    data = append(tmp_path / "x.zarr", x[20:], {"row": [f"r{n}" for n in range(20, 50)]})
+    assert data.fingerprint == stored(tmp_path / "whole.zarr", x, labels=True).fingerprint
+    with pytest.raises(InputError, match="has 3 columns, the dataset has 12"):
+        append(tmp_path / "x.zarr", x[:, :3], {"row": ["a"] * 50})
+
+
+def test_what_is_no_count_is_not_appended(tmp_path, small):
+    x = counts()
+    before = stored(tmp_path / "x.zarr", x).fingerprint
+    with pytest.raises(InputError, match="is no count"):
+        append(tmp_path / "x.zarr", x[:4] + 0.5)
+    assert open_dataset(tmp_path / "x.zarr").fingerprint == before
