@@ -172,3 +172,45 @@ def test_sparse_matrices_in_memory_stay_sparse(tmp_path):
     held.data[3] = 0.5
     with pytest.raises(InputError, match="is no count"):
         ibp.fit(held, system="counts-finite", K=3)
+
+
+def h5ad(path, x, kind="csr_matrix", layer=False):
+    """A file as AnnData writes it."""
+    h5py = pytest.importorskip("h5py")
+    held = sparse.csr_matrix(x) if kind == "csr_matrix" else sparse.csc_matrix(x)
+    with h5py.File(path, "w") as file:
+        names = ["layers/raw"] if layer else ["X"]
+        for name in names:
+            group = file.create_group(name)
+            group.attrs["encoding-type"], group.attrs["shape"] = kind, x.shape
+            for part in ("data", "indices", "indptr"):
+                group[part] = getattr(held, part)
+        if layer:
+            file["X"] = x
+        for frame, size in (("obs", x.shape[0]), ("var", x.shape[1])):
+            group = file.create_group(frame)
+            group.attrs["_index"] = "_index"
+            group["_index"] = [f"{frame}{at}" for at in range(size)]
+    return path
+
+
+def test_anndata_comes_with_its_names(tmp_path):
+    x = counts()
+    ibp.ingest(h5ad(tmp_path / "x.h5ad", x), tmp_path / "x.zarr")
+    np.testing.assert_array_equal(values(tmp_path / "x.zarr"), x)
+    data = ibp.open_dataset(tmp_path / "x.zarr")
+    assert data.column_coords()["column"][2] == "var2"
+    assert data.row_coords(0)["row"][29] == "obs29"
+
+
+def test_other_matrices_of_anndata_are_named(tmp_path):
+    x = counts()
+    with pytest.raises(UsageError, match="X is csc_matrix: save it as csr"):
+        ibp.ingest(h5ad(tmp_path / "x.h5ad", x, "csc_matrix"), tmp_path / "x.zarr")
+    h5ad(tmp_path / "y.h5ad", x, layer=True)
+    with pytest.raises(UsageError, match=r"X is array: .* or name a layer with key=layers/raw"):
+        ibp.ingest(tmp_path / "y.h5ad", tmp_path / "y.zarr")
+    ibp.ingest(tmp_path / "y.h5ad", tmp_path / "y.zarr", key="layers/raw")
+    np.testing.assert_array_equal(values(tmp_path / "y.zarr"), x)
+    with pytest.raises(UsageError, match="has no layers/norm: choose one of X, layers/raw"):
+        ibp.ingest(tmp_path / "y.h5ad", tmp_path / "z.zarr", key="layers/norm")
