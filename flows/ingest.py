@@ -34,19 +34,21 @@ def ingest(
     scale: bool = False,
     log1p: bool = False,
     chunk_rows: int | None = None,
+    vocabulary: str | None = None,
 ) -> str:
     """Store a matrix as a dataset, checked and in chunks; nothing is done when it is there.
 
     Args:
-        source: The matrix, such as a CSV file, a .npy file or a Zarr array.
+        source: The matrix, such as a CSV file, a .npy file, a Zarr array, or a file of counts.
         store: The dataset to make, NAME.zarr.
         rows_in: Columns when the source has its rows as columns.
         center: Subtract from every column its mean.
         scale: Divide every column by its standard deviation.
         log1p: Take the logarithm of 1 + x first.
         chunk_rows: Rows of a chunk; chosen when not given.
+        vocabulary: A file with a word a line, for files of counts.
     """
-    options = given(center=center, scale=scale, log1p=log1p, chunk_rows=chunk_rows)
+    options = given(center=center, scale=scale, log1p=log1p, chunk_rows=chunk_rows, vocabulary=vocabulary)
     return perform(ingest_step, source, store, rows_in=rows_in, **options)
 
 

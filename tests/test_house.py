@@ -172,12 +172,13 @@ def test_every_library_that_is_imported_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     main, test = project["dependencies"], extras["test"] + extras["benchmark"]
-    with_pydantic = {"pydantic_core"}
-    for files, declared in ((CODE, main), (TESTS, main + test)):
+    optional, with_pydantic = extras["anndata"], {"pydantic_core"}
+    for files, declared in ((CODE, main + optional), (TESTS, main + test + optional)):
         used = {library for name in files for library in imports(tree_of(name))}
         foreign = used - sys.stdlib_module_names - {"ibpdist", "tests", "flows"} - with_pydantic
         known = {re.split(r"[^A-Za-z0-9_-]", text)[0].lower() for text in declared}
-        homes = {"sklearn": ["scikit-learn"]} | packages_distributions()  # it need not be installed
+        # They need not be installed.
+        homes = {"sklearn": ["scikit-learn"], "h5py": ["h5py"]} | packages_distributions()
         assert {library for library in foreign if not known & {d.lower() for d in homes[library]}} == set()
 
 

@@ -64,6 +64,7 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
 @click.option(
     "--covariate", "covariates", multiple=True, help="A column to keep beside the rows; repeatable."
 )
+@click.option("--vocabulary", type=PATH, help="A file with a word a line, for files of counts.")
 @click.option("--center", is_flag=True, help="Subtract the mean of each column.")
 @click.option("--scale", is_flag=True, help="Divide each column by its standard deviation.")
 @click.option("--log1p", is_flag=True, help="Take log(1 + x), for counts.")
@@ -73,9 +74,9 @@ def synth(kind: str, store: Path, quiet: bool, verbose: bool, **options: Any) ->
 def ingest(source: Path, store: Path, quiet: bool, verbose: bool, **options: Any) -> None:
     """Check a matrix and store it in chunks, in one pass.
 
-    SOURCE is an npy, npz, CSV or TSV file (plain or gz) or a Zarr array; STORE is the dataset
-    to write. Empty cells, NA and NaN are missing cells. Nothing is centred or scaled unless
-    asked.
+    SOURCE is an npy, npz, CSV or TSV file (plain or gz) or a Zarr array, or counts by their cells that
+    are not zero: docword, LDA-C, Matrix Market, npz of scipy, h5ad. STORE is the dataset to write.
+    Empty cells, NA and NaN are missing cells. Nothing is centred or scaled unless asked.
     """
     from ibpdist.data.ingest import ingest as ingest_
 

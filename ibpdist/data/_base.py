@@ -33,6 +33,26 @@ class Chunk:
     def rows(self) -> int:
         return int(self.x.shape[0])
 
+    @property
+    def columns(self) -> int:
+        return int(self.x.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.x.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the values and of what is observed of them."""
+        return int(self.x.nbytes) + (0 if self.observed is None else self.observed.nbytes)
+
+    def taken(self, kept: NDArray[np.bool_], index: int, start: int) -> Chunk:
+        """Some of its rows (row) as a chunk of other rows."""
+        observed = None if self.observed is None else self.observed[kept]
+        if observed is not None and observed.all():
+            observed = None
+        return Chunk(index, start, self.x[kept], observed)
+
     @cached_property
     def entries(self) -> Entries:
         """Its cells that are not zero, as counts; refused where a value is no count."""
@@ -44,6 +64,42 @@ class Chunk:
         """Some of its rows, counted from its first."""
         observed = None if self.observed is None else self.observed[first:last]
         return Chunk(self.index, self.start + first, self.x[first:last], observed)
+
+
+class CountChunk(Chunk):
+    """Rows of counts by the cells that are not zero; `x` is made when it is asked for."""
+
+    def __init__(self, index: int, start: int, entries: Entries, columns: int, dtype: np.dtype[Any]) -> None:
+        own = {"index": index, "start": start, "observed": None, "entries": entries}
+        self.__dict__.update(own | {"_columns": columns, "_dtype": dtype})
+
+    @cached_property
+    def x(self) -> Matrix:
+        return self.entries.dense(self.columns, self.dtype)
+
+    @property
+    def rows(self) -> int:
+        return self.entries.rows
+
+    @property
+    def columns(self) -> int:
+        return int(self.__dict__["_columns"])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        found: np.dtype[Any] = self.__dict__["_dtype"]
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        return self.entries.nbytes
+
+    def part(self, first: int, last: int) -> Chunk:
+        rows = self.entries.between(first, last)
+        return CountChunk(self.index, self.start + first, rows, self.columns, self.dtype)
+
+    def taken(self, kept: NDArray[np.bool_], index: int, start: int) -> Chunk:
+        return CountChunk(index, start, self.entries.some(np.flatnonzero(kept)), self.columns, self.dtype)
 
 
 class Source(Protocol):

@@ -6,8 +6,6 @@ hard links, so the cost is that of the new rows, the last chunk and the labels.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,29 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ibpdist.base.errors import InputError
+from ibpdist.base.errors import InputError, UsageError
+from ibpdist.data.append_counts import append_rows, continued
 from ibpdist.data.check import checked
-from ibpdist.data.finalise import Outline
+from ibpdist.data.count_store import CountDataset
+from ibpdist.data.finalise import OWN_ATTRIBUTES, Outline
 from ibpdist.data.labels import Labels, as_labels
 from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.sources.frame import frame_table, is_frame
-from ibpdist.data.store import Dataset, open_dataset
+from ibpdist.data.store import Dataset, changed, open_dataset
 from ibpdist.data.summary import summary_of
 from ibpdist.data.transform import transform_of
 from ibpdist.data.writer import StoreWriter
 from ibpdist.storage import files
-
-_OWN = {
-    "schema",
-    "layout",
-    "source",
-    "fingerprint",
-    "missing",
-    "chunk_rows",
-    "column_coords",
-    "extras",
-    "row_coords",
-}
 
 
 @contextmanager
@@ -49,6 +37,8 @@ def appending(path: str | Path) -> Iterator[StoreWriter]:
     with files.staged(target) as staging:
         files.restore_retired(target)
         data = open_dataset(target)
+        if isinstance(data, CountDataset):
+            raise UsageError(f"{target}: rows of counts are appended with append()")
         writer = _continued(data, staging)
         yield writer
         writer.finish()
@@ -64,6 +54,8 @@ def append(path: str | Path, rows: Any, row_coords: Mapping[str, Any] | None = N
     or DataArray, others from `row_coords` by name. What was done to the rows of the dataset (centring,
     scaling, log1p) is done to these as well.
     """
+    if isinstance(open_dataset(path), CountDataset):
+        return _append_counts(Path(path), rows, row_coords or {})
     with appending(path) as writer:
         data = open_dataset(path)
         known = data.attributes["row_coords"]
@@ -77,6 +69,20 @@ def append(path: str | Path, rows: Any, row_coords: Mapping[str, Any] | None = N
             writer.append(_transformed(block.x, data, table.name, row), row_coords=own | part)
             row += len(block.x)
     return open_dataset(path)
+
+
+def _append_counts(target: Path, rows: Any, row_coords: Mapping[str, Any]) -> Dataset:
+    with files.staged(target) as staging:
+        files.restore_retired(target)
+        data = open_dataset(target)
+        if not isinstance(data, CountDataset):
+            raise changed(target, data.rows, data.rows)
+        writer = continued(data, staging)
+        append_rows(writer, data, rows, row_coords)
+        writer.finish()
+        with files.storage_errors(target):
+            files.publish(staging, target, overwrite=True)
+    return open_dataset(target)
 
 
 def _table(rows: Any, covariates: list[str]) -> ArrayTable:
@@ -136,7 +142,7 @@ def _refuse_columns(table: ArrayTable, data: Dataset) -> None:
 
 def _continued(data: Dataset, staging: Path) -> StoreWriter:
     """A writer that holds the rows of the store: full chunks linked, the last part in memory."""
-    kept = {name: value for name, value in data.attributes.items() if name not in _OWN}
+    kept = {name: value for name, value in data.attributes.items() if name not in OWN_ATTRIBUTES}
     source = str(data.attributes["source"])
     outline = Outline(data.columns, data.dtype, data.chunk_rows, source, data.column_coords(), kept)
     writer = StoreWriter(staging, data.path, outline)
@@ -156,17 +162,9 @@ def _adopt(data: Dataset, staging: Path, full: int, writer: StoreWriter) -> None
     for name, known in data.manifest.files.items():
         array, _, key = name.partition("/c/")
         if array == "x" and key and int(key.split("/")[0]) < full:
-            _link(data.path / name, staging / name)
+            files.link(data.path / name, staging / name)
             writer.sums[name] = known
     for index in range(full):
         writer.adopt(data.manifest.chunks[index], data.row_coords(index))
     if full:
         writer.resume_summary(summary_of(data.column_summary()), data.rows)
-
-
-def _link(origin: Path, copy: Path) -> None:
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(origin, copy)
-    except OSError:  # file systems without hard links
-        shutil.copyfile(origin, copy)

@@ -18,6 +18,7 @@ from ibpdist.data.check import checked, result_dtype
 from ibpdist.data.column_warnings import far_warnings, warnings_of
 from ibpdist.data.labels import stored_names
 from ibpdist.data.sources.array import ArrayTable, table_of
+from ibpdist.data.sparse_array import SparseArray, is_sparse
 from ibpdist.data.summary import empty_summary
 from ibpdist.data.urls import refuse_urls
 
@@ -108,12 +109,15 @@ class ArrayData:
         return None if labels is None else list(labels)
 
 
-def as_source(thing: Any, *, judged: bool = True) -> Source:
-    """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array.
+def as_source(thing: Any, *, judged: bool = True, counts: bool = False) -> Source:
+    """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array. Sparse
+    matrices of `counts` stay sparse.
 
     Warns of what `ingest` would warn of; of odd columns only when `judged`, for in a few new rows they are
     nothing odd. Of a store, which was judged when it was made, only of what a fit does about its columns.
     """
+    if counts and is_sparse(thing):
+        return SparseArray(thing)
     by_hand = hasattr(thing, "read") and hasattr(thing, "fingerprint")
     made: Source = thing if by_hand else _opened(thing)
     # A process that works for another one opens the same data again and has nothing new to say.

@@ -39,6 +39,14 @@ def warnings_of(summary: ColumnSummary, names: Sequence[object] | None, dtype: n
     return [_sentence(which, what, names) for which, what in sentences if which.any()]
 
 
+def empty_columns(summary: ColumnSummary, names: Sequence[object] | None) -> list[str]:
+    """The sentence about words that never occur in counts, if there are any."""
+    never = summary.high == 0
+    return (
+        [_sentence(never, "never occur" if never.sum() > 1 else "never occurs", names)] if never.any() else []
+    )
+
+
 def far_warnings(table: Mapping[str, NDArray[np.float64]], names: Sequence[object] | None) -> list[str]:
     """The sentence about columns so far from zero that fits see centred values, if there are any."""
     which = far(table)

@@ -40,6 +40,24 @@ class Entries:
         made[np.repeat(np.arange(self.rows), np.diff(self.starts)), self.columns] = self.counts
         return made
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return int(self.starts.nbytes + self.columns.nbytes + self.counts.nbytes)
+
+    def between(self, first: int, last: int) -> Entries:
+        """Adjoining rows; their arrays are views."""
+        starts = self.starts[first : last + 1]
+        part = slice(starts[0], starts[-1])
+        return Entries(starts - starts[0], self.columns[part], self.counts[part])
+
+    def some(self, rows: NDArray[np.intp]) -> Entries:
+        """Some rows, in this order."""
+        sizes = np.diff(self.starts)[rows]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], sizes)
+        return Entries(starts, self.columns[places], self.counts[places])
+
     def with_counts(self, counts: NDArray[np.int64]) -> Entries:
         """The same cells with other counts, without those that are zero."""
         kept = counts > 0

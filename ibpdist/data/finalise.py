@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ibpdist.base.errors import UsageError
 from ibpdist.data import layout, manifest
-from ibpdist.data.labels import Labels, create_labels, extend, safe_names
+from ibpdist.data.labels import Labels, RowLabels, create_labels, extend, safe_names
+from ibpdist.data.summary import ColumnSummary
 from ibpdist.storage import files, zarr_groups
-from ibpdist.storage.codec import zarr_codecs
 
-if TYPE_CHECKING:
-    from ibpdist.data.writer import StoreWriter
-
+OWN_ATTRIBUTES = frozenset(
+    {"schema", "layout", "source", "fingerprint", "missing", "chunk_rows"}
+    | {"column_coords", "extras", "row_coords"}
+)
+"""Attributes that every store has; the others are those of its owner."""
 SCRATCH = "scratch"
 """Folder of the staging directory for temporary files."""
 
@@ -42,10 +45,35 @@ class Outline:
         return None if held is None else list(held)
 
 
-def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
+class Writes(Protocol):
+    """A writer of rows, when all of them are there."""
+
+    outline: Outline
+    layout: ClassVar[str]
+    labels: RowLabels
+    extras: dict[str, tuple[Sequence[str], NDArray[Any]]]
+
+    @property
+    def sums(self) -> dict[str, tuple[int, str]]:
+        """Bytes and check sums of the files of the values."""
+        ...
+
+    @property
+    def summary(self) -> ColumnSummary: ...
+
+    def manifest(self) -> manifest.Manifest:
+        """Shape and chunks."""
+        ...
+
+    def put_values(self, group: Any, coordinates: list[str]) -> None:
+        """What Zarr is told of the arrays of the values."""
+        ...
+
+
+def complete(staging: Path, group: Any, writer: Writes) -> str:
     """Write metadata, coordinates of the columns, summaries, attributes and manifest; the fingerprint."""
     shutil.rmtree(staging / SCRATCH, ignore_errors=True)
-    entries = _manifest(writer)
+    entries = writer.manifest()
     names = safe_names(writer.outline.column_coords, ["row", *writer.labels.stored, *writer.extras])
     for name, labels in writer.outline.column_coords.items():
         extend(create_labels(group, names[name], labels, "column", len(labels)), labels, 0)
@@ -54,52 +82,21 @@ def complete(staging: Path, group: Any, writer: StoreWriter) -> str:
     for name, (dims, extra) in writer.extras.items():
         zarr_groups.put_array(group, name, dims, extra)
     coordinates = [*writer.labels.stored, *names.values()]
-    _put_x(group, entries, [name for name in coordinates if name not in ("row", "column")])
+    writer.put_values(group, [name for name in coordinates if name not in ("row", "column")])
     named = {
         "row_coords": writer.labels.stored,
         "column_coords": list(names.values()),
         "extras": list(writer.extras),
     }
-    group.attrs.update(_attributes(writer.outline, entries, named))
+    group.attrs.update(_attributes(writer.outline, entries, named | {"layout": writer.layout}))
     zarr_groups.consolidate(staging)
     _seal(staging, entries, writer.sums)
     return entries.fingerprint
 
 
-def _manifest(writer: StoreWriter) -> manifest.Manifest:
-    outline = writer.outline
-    hashes, labels = [chunk.hash for chunk in writer.chunks], [chunk.labels for chunk in writer.chunks]
-    shape = (writer.rows, outline.columns, outline.dtype, outline.chunk_rows)
-    return manifest.Manifest(
-        rows=writer.rows,
-        columns=outline.columns,
-        dtype=outline.dtype.name,
-        chunk_rows=outline.chunk_rows,
-        fingerprint=layout.dataset_fingerprint(*shape, hashes, labels),
-        chunks=tuple(writer.chunks),
-    )
-
-
-def _put_x(group: Any, entries: manifest.Manifest, coordinates: list[str]) -> None:
-    group.create_array(
-        "x",
-        shape=(entries.rows, entries.columns),
-        chunks=(min(entries.rows, entries.chunk_rows), entries.columns),
-        dtype=np.dtype(entries.dtype).newbyteorder("<"),
-        compressors=zarr_codecs(np.dtype(entries.dtype).itemsize),
-        fill_value=np.nan,
-        dimension_names=["row", "column"],
-        attributes={"coordinates": " ".join(coordinates)} if coordinates else {},
-        config={"write_empty_chunks": True},
-    )
-
-
-def _attributes(
-    outline: Outline, entries: manifest.Manifest, named: Mapping[str, list[str]]
-) -> dict[str, Any]:
+def _attributes(outline: Outline, entries: manifest.Manifest, named: Mapping[str, Any]) -> dict[str, Any]:
     own = {
         "schema": layout.SCHEMA,
-        "layout": "dense",
         "source": outline.source,
         "fingerprint": entries.fingerprint,
         "missing": entries.missing,
@@ -121,4 +118,4 @@ def _seal(staging: Path, entries: manifest.Manifest, known: Mapping[str, tuple[i
             sums[name] = (len(data), files.file_sum(data))
             files.fsync_path(staging / name)
     sealed = manifest.Manifest(**{**vars(entries), "files": sums})
-    files.write_durably(staging / manifest.NAME, manifest.encode(sealed))
+    files.write_durably(staging / entries.name, manifest.encode(sealed))

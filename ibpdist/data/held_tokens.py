@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
-from ibpdist.data._base import Chunk, Source
+from ibpdist.data._base import Chunk, CountChunk, Source
 from ibpdist.data._split import TrainingPart, recipe, refuse_share
 from ibpdist.data.entries import Entries
 from ibpdist.kernels.token_split import hide_tokens
@@ -71,4 +71,4 @@ class HiddenTokens(TrainingPart):
     def read(self, index: int) -> Chunk:
         chunk = self.source.read(index)
         seen, _ = self.split.divided(chunk.start, chunk.entries)
-        return Chunk(index, chunk.start, seen.dense(self.columns, chunk.x.dtype))
+        return CountChunk(index, chunk.start, seen, self.columns, chunk.dtype)

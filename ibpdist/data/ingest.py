@@ -12,8 +12,11 @@ import numpy as np
 
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.check import checked, result_dtype
-from ibpdist.data.column_warnings import warnings_of
+from ibpdist.data.column_warnings import empty_columns, warnings_of
+from ibpdist.data.count_sources._base import CountTable
+from ibpdist.data.count_writer import CountWriter
 from ibpdist.data.finalise import SCRATCH, Outline
+from ibpdist.data.ingest_counts import ingest_counts
 from ibpdist.data.output_path import refuse_place
 from ibpdist.data.sources import Options, open_table
 from ibpdist.data.sources._base import Block, Table
@@ -52,6 +55,7 @@ def ingest(
     header: bool | None = None,
     label_column: str | int | None = None,
     covariates: Sequence[str] = (),
+    vocabulary: str | Path | None = None,
     chunk_rows: int | None = None,
     attributes: Mapping[str, Any] | None = None,
     overwrite: bool = False,
@@ -62,17 +66,28 @@ def ingest(
     Empty cells, NA and NaN are missing cells. `rows_in="columns"` takes the columns of the source
     as rows. `key` chooses an array of an npz file or a Zarr group. Text tables: `header` and
     `label_column` are found out unless given, `covariates` are columns kept beside the rows.
-    Centring and scaling read the source twice. Datasets keep `attributes`, such as {"image": [28, 28]}
-    where rows are images; the report draws features so. `progress` is called with rows done and in all.
+    Files of counts by their cells that are not zero (docword, LDA-C, Matrix Market, npz of scipy, h5ad) are
+    stored so; `vocabulary` is a file with a word a line. Centring and scaling read the source twice.
+    Datasets keep `attributes`, such as {"image": [28, 28]} where rows are images; the report draws features
+    so. `progress` is called with rows done and in all.
     """
     begun, target = time.monotonic(), Path(store)
     _refuse_inside(source, target)
     refuse_place(target, source)
-    options = Options(rows_in, key, delimiter, header, label_column, tuple(covariates))
+    words = None if vocabulary is None else Path(vocabulary)
+    options = Options(rows_in, key, delimiter, header, label_column, tuple(covariates), words)
     with reserved(target, overwrite) as staging:
         with files.storage_errors(target):
             (staging / SCRATCH).mkdir()
         table = open_table(source, staging / SCRATCH, options)
+        if isinstance(table, CountTable):
+            asked = {"center": center, "scale": scale, "log1p": log1p, "chunk_rows": chunk_rows}
+            counts = ingest_counts(table, staging, target, asked, attributes or {}, progress)
+            with files.storage_errors(target):
+                files.publish(staging, target, overwrite)
+            return _report(
+                counts, (*table.notes, *empty_columns(counts.summary, counts.outline.names)), begun
+            )
         kind = result_dtype(table.dtype, dtype)
         attributes_of_table = {**getattr(table, "attributes", {}), **(attributes or {})}
         outline = outlined(
@@ -82,9 +97,13 @@ def ingest(
         writer = _written(table, staging, target, outline, transform, progress)
         with files.storage_errors(target):
             files.publish(staging, target, overwrite)
-    notes = (*table.notes, *warnings_of(writer.summary, outline.names, kind))
-    size, seconds = (writer.rows, outline.columns, kind.name), time.monotonic() - begun
-    return IngestReport(*size, writer.missing, writer.fingerprint, notes, seconds)
+    return _report(writer, (*table.notes, *warnings_of(writer.summary, outline.names, kind)), begun)
+
+
+def _report(writer: StoreWriter | CountWriter, notes: tuple[str, ...], begun: float) -> IngestReport:
+    outline, missing = writer.outline, writer.manifest().missing
+    size, seconds = (writer.rows, outline.columns, outline.dtype.name), time.monotonic() - begun
+    return IngestReport(*size, missing, writer.fingerprint, notes, seconds)
 
 
 def _written(

@@ -15,6 +15,8 @@ from ibpdist.base.errors import InputError, UsageError
 SCHEMA = "ibpdist.dataset/2"
 READ = ("ibpdist.dataset/1", SCHEMA)
 """Schemas that can be read. In the first the labels of rows were not part of what a dataset is."""
+ENTRIES = 1 << 20
+"""Most entries of a chunk of counts, but for a row that has more."""
 TARGET_BYTES = 16 << 20
 LIMIT_BYTES = 64 << 20
 
@@ -87,6 +89,33 @@ def dataset_fingerprint(
     if any(labels):
         outline.append(list(labels))
     return hashlib.sha256(json.dumps(outline).encode()).hexdigest()
+
+
+def counts_hash(lengths: NDArray[Any], columns: NDArray[Any], counts: NDArray[Any]) -> str:
+    """Hash of the rows of a chunk of counts: how many cells of each are not zero, which, and their counts."""
+    made = hashlib.sha256()
+    for values in (lengths, columns, counts):
+        made.update(np.ascontiguousarray(values, dtype="<i8").data.cast("B"))
+    return made.hexdigest()
+
+
+def counts_fingerprint(
+    rows: int, columns: int, stops: Sequence[int], hashes: Sequence[str], labels: Sequence[str]
+) -> str:
+    """Hash of shape, chunking, and the hashes of values and labels of each chunk of counts."""
+    outline = ["counts", rows, columns, list(stops), list(hashes)]
+    if any(labels):
+        outline.append(list(labels))
+    return hashlib.sha256(json.dumps(outline).encode()).hexdigest()
+
+
+def chunk_stops(lengths: NDArray[Any], most: int) -> list[int]:
+    """Where chunks of rows end whose entries are `lengths` (row) in number: as late as `most` allows."""
+    total, stops = np.concatenate([[0], np.cumsum(lengths)]), [0]
+    while stops[-1] < len(lengths):
+        stop = int(np.searchsorted(total, total[stops[-1]] + most, side="right")) - 1
+        stops.append(max(stop, stops[-1] + 1))
+    return stops[1:]
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:

@@ -17,7 +17,8 @@ from ibpdist.data.check import LIMITS
 from ibpdist.data.layout import READ, SCHEMA
 from ibpdist.storage import zarr_groups
 
-NAME = "x/manifest.json"
+NAME, COUNTS_NAME = "x/manifest.json", "counts/manifest.json"
+"""Inside the directory of the values, of dense data and of counts."""
 LIMIT_BYTES = 256 << 20
 
 
@@ -32,7 +33,10 @@ class ChunkEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Shape and chunks of a store; `files` maps relative names to (bytes, check sum)."""
+    """Shape and chunks of a store; `files` maps relative names to (bytes, check sum).
+
+    Chunks of counts end at `row_stops` and `entry_stops`; those of dense data have `chunk_rows` rows each.
+    """
 
     rows: int
     columns: int
@@ -41,6 +45,17 @@ class Manifest:
     fingerprint: str
     chunks: tuple[ChunkEntry, ...]
     files: dict[str, tuple[int, str]] = field(default_factory=dict)
+    row_stops: tuple[int, ...] = ()
+    entry_stops: tuple[int, ...] = ()
+
+    @property
+    def of_counts(self) -> bool:
+        return bool(self.row_stops)
+
+    @property
+    def name(self) -> str:
+        """Where it lies in its store."""
+        return COUNTS_NAME if self.of_counts else NAME
 
     @property
     def missing(self) -> int:
@@ -51,6 +66,8 @@ class Manifest:
 def encode(manifest: Manifest) -> bytes:
     body = {"schema": SCHEMA, **asdict(manifest)}
     body["chunks"] = [[chunk.hash, chunk.missing, chunk.labels] for chunk in manifest.chunks]
+    if not manifest.of_counts:
+        del body["row_stops"], body["entry_stops"]
     text = json.dumps(body, sort_keys=True)
     return f"{_digest(text)}\n{text}\n".encode()
 
@@ -60,7 +77,7 @@ def is_ours(store: Path) -> bool:
 
     A copy made by xarray has the same attribute, but xarray gives each array of floats a `_FillValue`.
     """
-    if (store / NAME).exists():
+    if name_in(store) is not None:
         return True
     schema = str(_attributes(store).get("schema", ""))
     return schema.startswith(SCHEMA.partition("/")[0]) and "_FillValue" not in _attributes(store / "x")
@@ -79,22 +96,28 @@ def _attributes(node: Path) -> dict[str, Any]:
 
 def load(store: Path) -> Manifest:
     """The manifest of a store; a missing, damaged or foreign one is a StorageError."""
-    path = store / NAME
+    name = name_in(store) or NAME
+    path = store / name
     try:
         if path.stat().st_size > LIMIT_BYTES:
-            raise StorageError(f"{store}: {NAME} is larger than {LIMIT_BYTES >> 20} MB: not a dataset")
+            raise StorageError(f"{store}: {name} is larger than {LIMIT_BYTES >> 20} MB: not a dataset")
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         lost = f"{NAME} is missing: restore the store or ingest again"
         none = f"is not a dataset of ibpdist ({NAME} is missing): make one with `ibpdist ingest`"
         raise StorageError(f"{store}: {lost if is_ours(store) else none}") from None
     except OSError as error:
-        raise StorageError(f"{store}: {NAME} cannot be read: {error.strerror}") from error
-    return _parse(raw, store)
+        raise StorageError(f"{store}: {name} cannot be read: {error.strerror}") from error
+    return _parse(raw, store, name)
 
 
-def _parse(raw: bytes, store: Path) -> Manifest:
-    damaged = StorageError(f"{store}: {NAME} is damaged: restore the store or ingest again")
+def name_in(store: Path) -> str | None:
+    """Where the manifest of a store lies; None where there is none."""
+    return next((name for name in (NAME, COUNTS_NAME) if (store / name).exists()), None)
+
+
+def _parse(raw: bytes, store: Path, name: str) -> Manifest:
+    damaged = StorageError(f"{store}: {name} is damaged: restore the store or ingest again")
     try:
         stored, text = raw.decode().removesuffix("\n").split("\n")
         if stored != _digest(text) or not raw.endswith(b"\n"):
@@ -106,12 +129,13 @@ def _parse(raw: bytes, store: Path) -> Manifest:
     if schema not in READ:
         raise StorageError(f"{store}: has schema {schema!r}, this version reads {' and '.join(READ)}")
     chunks = tuple(ChunkEntry(str(h), int(missing), *labels) for h, missing, *labels in body.pop("chunks"))
-    files = {str(name): (int(size), str(total)) for name, (size, total) in body.pop("files").items()}
-    manifest = Manifest(chunks=chunks, files=files, **body)
+    files = {str(file): (int(size), str(total)) for file, (size, total) in body.pop("files").items()}
+    rows, entries = (tuple(map(int, body.pop(key, ()))) for key in ("row_stops", "entry_stops"))
+    manifest = Manifest(chunks=chunks, files=files, row_stops=rows, entry_stops=entries, **body)
     if min(manifest.rows, manifest.columns, manifest.chunk_rows) < 1 or manifest.dtype not in LIMITS:
         raise damaged
-    if any(PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts for name in files):
-        raise StorageError(f"{store}: {NAME} names files outside the store: not read")
+    if any(PurePosixPath(file).is_absolute() or ".." in PurePosixPath(file).parts for file in files):
+        raise StorageError(f"{store}: {name} names files outside the store: not read")
     return manifest
 
 

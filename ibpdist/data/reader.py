@@ -39,7 +39,7 @@ class DirectReader:
     def read(self, index: int, out: NDArray[Any]) -> None:
         name = f"x/c/{index}/0"
         size, total = self._files[name]
-        payload, trailer = _load(self._store, name, size)
+        payload, trailer = load_file(self._store, name, size)
         if trailer.hex() != total[-2 * codec.TRAILER :]:
             raise damaged(self._store, name, "the check sum is not that of the manifest")
         try:
@@ -60,7 +60,7 @@ class ZarrReader:
     def read(self, index: int, out: NDArray[Any]) -> None:
         name = f"x/c/{index}/0"
         size, total = self._files[name]
-        payload, trailer = _load(self._store, name, size)
+        payload, trailer = load_file(self._store, name, size)
         if trailer.hex() != total[-2 * codec.TRAILER :]:
             raise damaged(self._store, name, "the check sum is not that of the manifest")
         if f"{codec.crc32c(payload):08x}" != total[: 2 * codec.TRAILER]:
@@ -84,7 +84,7 @@ def _is_ours(codecs: list[Any]) -> bool:
     return little and np.little_endian
 
 
-def _load(store: Path, name: str, size: int) -> tuple[bytes, bytes]:
+def load_file(store: Path, name: str, size: int) -> tuple[bytes, bytes]:
     """Payload and trailer of a stored file, which must have exactly `size` bytes."""
     try:
         handle = os.open(store / name, os.O_RDONLY)

@@ -221,10 +221,7 @@ class SomeRows(Wrapped):
     def part(self, chunk: Chunk) -> Chunk:
         """These rows of a chunk of the source, which has some, as `read` gives them."""
         index, kept = int(np.searchsorted(self._origin, chunk.index)), self._kept(chunk.index)
-        observed = None if chunk.observed is None else chunk.observed[kept]
-        if observed is not None and observed.all():
-            observed = None
-        return Chunk(index, self.bounds(index)[0], chunk.x[kept], observed)
+        return chunk.taken(kept, index, self.bounds(index)[0])
 
     def row_coords(self, index: int) -> dict[str, Labels]:
         origin = int(self._origin[index])

@@ -8,7 +8,7 @@ float64, counts too: float32 holds them exactly up to 2^24, and lz4 packs either
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,12 @@ def open_dataset(path: str | Path) -> Dataset:
             files.restore_retired(store)
     if not store.exists():
         raise StorageError(f"{store}: does not exist: check the name or make it with `ibpdist ingest`")
-    return Dataset(store, load(store))
+    known = load(store)
+    if known.of_counts:
+        from ibpdist.data.count_store import CountDataset
+
+        return CountDataset(store, known)
+    return Dataset(store, known)
 
 
 class Dataset:
@@ -47,10 +52,30 @@ class Dataset:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
-        self._shape, codecs = _checked_metadata(path, manifest)
-        self._reader = reader_for(path, manifest.files, codecs)
+        self._open()
         self._group: Any = zarr_groups.open_group(path)
         self.attributes: Mapping[str, Any] = zarr_groups.attributes_of(self._group)
+
+    def _open(self) -> None:
+        """Check the metadata of the values, and make what reads them."""
+        self._shape, codecs = _checked_metadata(self.path, self.manifest)
+        self._reader = reader_for(self.path, self.manifest.files, codecs)
+
+    def content_hash(self, index: int) -> str:
+        """Hash of the values of a chunk as they are stored now."""
+        read = self.read(index)
+        x = read.x if read.observed is None else np.where(read.observed, read.x, self.dtype.type(np.nan))
+        return layout.content_hash(x)
+
+    def chunk_file(self, index: int) -> str:
+        """What messages call the values of a chunk."""
+        return f"x/c/{index}/0"
+
+    def fingerprint_of(self, hashes: Sequence[str], labels: Sequence[str]) -> str:
+        """The fingerprint of a dataset like this one with these values and labels."""
+        return layout.dataset_fingerprint(
+            self.rows, self.columns, self.dtype, self.chunk_rows, hashes, labels
+        )
 
     @property
     def rows(self) -> int:

@@ -49,10 +49,11 @@ class ColumnSummary:
         """With the rows of x (row, column) added; NaN cells are missing. Chan, Golub and LeVeque 1983."""
         total = self
         for start in range(0, len(x), _TILE):
-            total = total._merge(_of_tile(x[start : start + _TILE].astype(np.float64)))
+            total = total.joined(_of_tile(x[start : start + _TILE].astype(np.float64)))
         return total
 
-    def _merge(self, other: ColumnSummary) -> ColumnSummary:
+    def joined(self, other: ColumnSummary) -> ColumnSummary:
+        """With the rows of another summary."""
         count = self.count + other.count
         share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
         shift = other.mean - self.mean

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from ibpdist.base.errors import StorageError
 from ibpdist.data import layout, manifest
 from ibpdist.data.store import Dataset, file_problem, open_dataset
@@ -19,7 +17,7 @@ def verify_dataset(path: str | Path) -> list[str]:
         listed = manifest.load(store)
     except StorageError as error:
         return [str(error)]
-    stored = set(files.stored_files(store)) - {manifest.NAME}
+    stored = set(files.stored_files(store)) - {listed.name}
     problems = [f"{store}: {name}: is not part of the dataset" for name in sorted(stored - set(listed.files))]
     for name in listed.files:
         problem = file_problem(store, name, listed)
@@ -33,19 +31,16 @@ def _values(data: Dataset) -> list[str]:
     problems, hashes, labels = [], [], []
     for index, chunk in enumerate(data.manifest.chunks):
         try:
-            read = data.read(index)
+            hashes.append(data.content_hash(index))
         except StorageError as error:
             problems.append(str(error))
             continue
-        x = read.x if read.observed is None else np.where(read.observed, read.x, data.dtype.type(np.nan))
-        hashes.append(layout.content_hash(x))
         if hashes[-1] != chunk.hash:
-            problems.append(f"{data.path}: x/c/{index}/0: holds other values than were written")
+            problems.append(f"{data.path}: {data.chunk_file(index)}: holds other values than were written")
         # Stores of the first schema have no hashes of labels.
         labels.append(layout.labels_hash(data.row_coords(index)) if chunk.labels else "")
         if labels[-1] != chunk.labels:
             problems.append(f"{data.path}: chunk {index}: has other row labels than were written")
-    shape = (data.rows, data.columns, data.dtype, data.chunk_rows)
-    if not problems and layout.dataset_fingerprint(*shape, hashes, labels) != data.fingerprint:
+    if not problems and data.fingerprint_of(hashes, labels) != data.fingerprint:
         problems.append(f"{data.path}: the fingerprint does not fit the values and labels")
     return problems

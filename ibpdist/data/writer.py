@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -23,7 +23,7 @@ from ibpdist.data import layout
 from ibpdist.data.check import checked, refuse_shape, result_dtype
 from ibpdist.data.finalise import Outline, complete
 from ibpdist.data.labels import RESERVED, Labels, RowLabels, as_labels, joined
-from ibpdist.data.manifest import NAME, ChunkEntry
+from ibpdist.data.manifest import NAME, ChunkEntry, Manifest, name_in
 from ibpdist.data.summary import ColumnSummary, empty_summary
 from ibpdist.storage import codec, files, zarr_groups
 
@@ -73,16 +73,18 @@ def outlined(
 @contextmanager
 def reserved(target: Path, overwrite: bool) -> Iterator[Path]:
     """The staging directory of an output that may be made; its folder `scratch` is not kept."""
-    files.refuse_existing(target, overwrite, NAME)
+    files.refuse_existing(target, overwrite, name_in(target) or NAME)
     with files.staged(target) as staging:
         with files.storage_errors(target):
             files.restore_retired(target)
-            files.refuse_existing(target, overwrite, NAME)
+            files.refuse_existing(target, overwrite, name_in(target) or NAME)
         yield staging
 
 
 class StoreWriter:
     """Collects rows into chunks and writes each chunk when it is full."""
+
+    layout: ClassVar[str] = "dense"
 
     def __init__(self, staging: Path, target: Path, outline: Outline) -> None:
         self.outline = outline
@@ -152,6 +154,34 @@ class StoreWriter:
             self._flush()
         with files.storage_errors(self._target):
             self.fingerprint = complete(self._staging, self._group, self)
+
+    def manifest(self) -> Manifest:
+        """Shape and chunks."""
+        outline = self.outline
+        hashes, labels = [chunk.hash for chunk in self.chunks], [chunk.labels for chunk in self.chunks]
+        shape = (self.rows, outline.columns, outline.dtype, outline.chunk_rows)
+        return Manifest(
+            rows=self.rows,
+            columns=outline.columns,
+            dtype=outline.dtype.name,
+            chunk_rows=outline.chunk_rows,
+            fingerprint=layout.dataset_fingerprint(*shape, hashes, labels),
+            chunks=tuple(self.chunks),
+        )
+
+    def put_values(self, group: Any, coordinates: list[str]) -> None:
+        """What Zarr is told of `x`."""
+        group.create_array(
+            "x",
+            shape=(self.rows, self.outline.columns),
+            chunks=(min(self.rows, self.outline.chunk_rows), self.outline.columns),
+            dtype=self.outline.dtype.newbyteorder("<"),
+            compressors=codec.zarr_codecs(self.outline.dtype.itemsize),
+            fill_value=np.nan,
+            dimension_names=["row", "column"],
+            attributes={"coordinates": " ".join(coordinates)} if coordinates else {},
+            config={"write_empty_chunks": True},
+        )
 
     def _take(
         self, x: NDArray[Any], observed: NDArray[np.bool_] | None, coords: Mapping[str, Labels]

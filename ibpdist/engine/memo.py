@@ -39,10 +39,9 @@ class PinnedData:
         if index in self._pinned:
             return self._pinned[index]
         chunk = self.source.read(index)
-        size = chunk.x.nbytes + (0 if chunk.observed is None else chunk.observed.nbytes)
-        if self.held + size <= self.limit:
+        if self.held + chunk.nbytes <= self.limit:
             self._pinned[index] = chunk
-            self.held += size
+            self.held += chunk.nbytes
         return chunk
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from ibpdist.base.errors import UsageError
 from ibpdist.base.words import size
 from ibpdist.data._base import Source
+from ibpdist.data.sizes import chunk_bytes, data_bytes
 
 BASE = 256 << 20
 CHUNKS = 3
@@ -62,10 +63,9 @@ def plan(
     When short, the data cache goes first, then row state to files; what still does not fit is
     refused with the chunk size that does.
     """
-    first, last = source.bounds(0)
     itemsize = source.dtype.itemsize
     row = source.columns * itemsize
-    chunks = CHUNKS * (last - first) * row
+    chunks = CHUNKS * chunk_bytes(source)
     sums = 2 * 8 * features * (features + source.columns) * fits
     start = 2 * min(held, source.rows) * source.columns * (itemsize + 1) * fits // processes
     state = source.rows * features * itemsize * entries * fits // processes
@@ -74,7 +74,7 @@ def plan(
         _refuse(limit, BASE + chunks + sums + start, row, room + chunks)
     spill = state > room
     left = room if spill else room - state
-    share = -(-source.rows * row // processes)
+    share = -(-data_bytes(source) // processes)
     wanted = share if cache is None else cache
     return Plan(limit, BASE, chunks, sums, start, state, max(0, min(left, wanted)), spill)
 

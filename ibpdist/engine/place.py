@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from ibpdist.base.errors import UsageError
 from ibpdist.data._base import Source
+from ibpdist.data.sizes import data_bytes
 from ibpdist.engine.memory import Plan, available, plan
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ class Place:
     def for_data(self, source: Source, kept: bool) -> Place:
         """This place when it was chosen; else one process a core when data are large and the run is `kept`,
         and this process otherwise."""
-        size = source.rows * source.columns * source.dtype.itemsize
-        cores = os.cpu_count() or 1
+        size, cores = data_bytes(source), os.cpu_count() or 1
         if self.distributed or self.serial or not kept or size < SMALL or cores == 1:
             return self
         return replace(self, workers=cores)
@@ -77,7 +77,7 @@ class Place:
         """Threads of work that stays in one process: as chosen, else one a core when data are large."""
         if self.scheduler:
             raise UsageError("this runs in one process; give workers (threads) instead of a scheduler")
-        size = source.rows * source.columns * source.dtype.itemsize
+        size = data_bytes(source)
         return 1 if self.serial else self.workers or (os.cpu_count() or 1 if size >= SMALL else 1)
 
     def options(self) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class FoldedRows:
         weights = self.of.weights(placed)
         w = np.divide(weights, placed.f, out=np.zeros_like(weights), where=placed.f > 0)
         found: Named = {
-            name: (("row", "feature"), values.astype(chunk.x.dtype))
+            name: (("row", "feature"), values.astype(chunk.dtype))
             for name, values in (("z", placed.f), ("w", w))
         }
         tick(1.0)

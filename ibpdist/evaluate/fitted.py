@@ -60,15 +60,20 @@ def predictors_of(result: xr.DataTree) -> list[Predictor]:
 
 def rows_for(result: xr.DataTree, data: object) -> Source:
     """Whatever holds rows with the columns of a fit, in the units of the fit."""
-    source = source_of(data, int(result["params"].sizes["column"]), labels_of(result))
+    source = source_of(data, int(result["params"].sizes["column"]), labels_of(result), of_counts(result))
     return in_units_of(result, source, name_of(data))
 
 
-def source_of(data: object, columns: int, labels: Labels | None = None) -> Source:
+def of_counts(result: xr.DataTree) -> bool:
+    """Whether a result is of counts."""
+    return systems.of_result(result.attrs).counts
+
+
+def source_of(data: object, columns: int, labels: Labels | None = None, counts: bool = False) -> Source:
     """Whatever holds rows with the columns of the fit; labels, where both have some, must be the same."""
     from ibpdist.data.arrays import as_source
 
-    source, file = as_source(data, judged=False), name_of(data)
+    source, file = as_source(data, judged=False, counts=counts), name_of(data)
     if source.columns != columns:
         raise InputError(
             f"the data have {source.columns} columns, the fit has {columns}: give rows with the same columns",

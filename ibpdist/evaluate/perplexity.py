@@ -22,7 +22,7 @@ from ibpdist.data.entries import Entries
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.predict.chunks import Shares, over_chunks
 from ibpdist.predict.dispersion import RateCounts, count_rates, dispersed, no_rates
-from ibpdist.predict.tokens import PredictsTokens, laws_of, rows_between, some_rows, unigram
+from ibpdist.predict.tokens import PredictsTokens, laws_of, unigram
 
 Values = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class TokenProtocol:
         """The rows of a chunk that hide tokens, and their seen and hidden tokens."""
         seen, hidden = self.split.divided(chunk.start, chunk.entries)
         rows = np.flatnonzero(hidden.lengths)
-        return rows, some_rows(seen, rows), some_rows(hidden, rows)
+        return rows, seen.some(rows), hidden.some(rows)
 
 
 def new_documents(seed: int = 0, share: float = 0.5) -> TokenProtocol:
@@ -101,7 +101,7 @@ class Scorer:
             weights.append(one.weights(one.place(seen)))
             self.shares.tell(index, PLACING * number / len(self.of))
         for part, laws in laws_of(self.of, weights):
-            rates += count_rates(laws, rows_between(seen, part))
+            rates += count_rates(laws, seen.between(part.start, part.stop))
         return PlacedChunk(rows, weights), rates
 
     def score(self, index: int, placed: PlacedChunk, a: float) -> tuple[Values, Values]:
@@ -111,10 +111,10 @@ class Scorer:
         nats, tokens = np.zeros((len(ESTIMATES), 2, last - first)), np.zeros((2, last - first))
         _, seen, hidden = self.protocol.halves(self.source.read(index))
         for part, laws in laws_of(self.of, placed.weights):
-            own, rows = rows_between(hidden, part), placed.rows[part]
+            own, rows = hidden.between(part.start, part.stop), placed.rows[part]
             counts = np.array([own.counts, own.counts * self.known[own.columns]], float)
             row = np.repeat(np.arange(own.rows), np.diff(own.starts))
-            bursts = dispersed(laws, rows_between(seen, part), a)
+            bursts = dispersed(laws, seen.between(part.start, part.stop), a)
             found = (laws[row, own.columns], bursts[row, own.columns], self.unigram[own.columns])
             for estimate, chance in enumerate(found):
                 nats[estimate][:, rows] = _by_row(counts * np.log(chance), row, own.rows)

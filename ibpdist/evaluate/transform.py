@@ -30,6 +30,7 @@ from ibpdist.evaluate.fitted import (
     column_labels,
     labels_of,
     name_of,
+    of_counts,
     predictor_of,
     result_of,
     source_of,
@@ -126,7 +127,8 @@ def transform(
     if out is not None:
         refuse_place(out, run, data)
     result = result_of(run)
-    given = source_of(data, int(result["params"].sizes["column"]), labels_of(result))
+    columns = int(result["params"].sizes["column"])
+    given = source_of(data, columns, labels_of(result), of_counts(result))
     source, back = in_units_of(result, given, name_of(data)), back_units(result, given)
     work: PosteriorMeans | MeanField | FoldedRows
     if systems.of_result(result.attrs).counts:

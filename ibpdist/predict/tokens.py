@@ -117,7 +117,7 @@ class TokenPredictor:
 
     def _place(self, seen: Entries, part: slice, rows: loops.RowTokens, steps: int) -> None:
         """The same of a block of rows, which are changed; only the words that occur in it are read."""
-        own = rows_between(seen, part)
+        own = seen.between(part.start, part.stop)
         columns, words = np.unique(own.columns, return_inverse=True)
         fold(Entries(own.starts, words.astype(np.int32), own.counts), self._known(columns), rows, steps)
 
@@ -180,21 +180,6 @@ def unigram(words: Vector) -> Vector:
     of each."""
     found: Vector = (words + 1.0) / (words + 1.0).sum()
     return found
-
-
-def some_rows(entries: Entries, rows: NDArray[np.intp]) -> Entries:
-    """The entries of some rows, in the order given."""
-    sizes = np.diff(entries.starts)[rows]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.repeat(entries.starts[rows] - starts[:-1], sizes) + np.arange(starts[-1])
-    return Entries(starts, entries.columns[at], entries.counts[at])
-
-
-def rows_between(entries: Entries, part: slice) -> Entries:
-    """The entries of a block of rows."""
-    starts = entries.starts[part.start : part.stop + 1]
-    own = slice(starts[0], starts[-1])
-    return Entries(starts - starts[0], entries.columns[own], entries.counts[own])
 
 
 def _row_blocks(entries: Entries, most: int) -> Iterator[slice]:

@@ -19,7 +19,9 @@ from ibpdist.data._base import Source
 from ibpdist.data.arrays import as_source
 from ibpdist.data.centring import done_to
 from ibpdist.data.entries import look_like_counts
+from ibpdist.data.ingest_counts import store_counts
 from ibpdist.data.output_path import refuse_place
+from ibpdist.data.sparse_array import SparseArray
 from ibpdist.data.urls import refuse_urls
 from ibpdist.data.writer import create
 from ibpdist.engine import provenance
@@ -123,7 +125,7 @@ def fit(
     spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
     if run is not None:
         refuse_place(run, data, start)
-    source = as_source(data, judged=not systems.find(spec.system).counts)
+    source = as_source(data, **_how(spec))
     job = _checked(job_of(spec, source))
     job, first = (job, None) if start is None else start_from.started(start, job)
     place = asked.for_data(job.source, kept=run is not None)
@@ -197,7 +199,7 @@ def estimate(
     asked = Place(workers, serial, scheduler, memory, cache)
     given = {name: options.pop(name, None) for name in SPECIFIED}
     spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
-    job = _checked(job_of(spec, as_source(data, judged=not systems.find(spec.system).counts)))
+    job = _checked(job_of(spec, as_source(data, **_how(spec))))
     place = asked.for_data(job.source, kept=True)
     largest = max([planned(job, place), *side_by_side.planned(job, place)], key=lambda plan: plan.state)
     return f"runs in {place.words}; {largest}"
@@ -351,12 +353,21 @@ def _checked(job: Job) -> Job:
     return job
 
 
+def _how(spec: FitSpec) -> dict[str, bool]:
+    """How data are opened: what is odd about columns of real-valued data is usual for counts."""
+    counts = systems.find(spec.system).counts
+    return {"judged": not counts, "counts": counts}
+
+
 def _is_path(data: Data) -> bool:
     return isinstance(data, str | Path)
 
 
 def _store(source: Source, path: Path) -> None:
     """Write a source in memory to a store with the same chunks, labels, units and image size."""
+    if isinstance(source, SparseArray):
+        store_counts(source, path)
+        return
     start, stop = source.bounds(0)
     done = done_to(source)
     attributes = provenance.image(source) | ({} if done.is_identity else {"transform": done.attributes()})

@@ -57,6 +57,15 @@ def storage_errors(what: Path) -> Iterator[None]:
         raise StorageError(f"{what}: cannot be written: {error.strerror or error}") from error
 
 
+def link(origin: Path, copy: Path) -> None:
+    """The same file under another name, or a copy of it."""
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(origin, copy)
+    except OSError:  # file systems without hard links
+        shutil.copyfile(origin, copy)
+
+
 def refuse_existing(target: Path, overwrite: bool, marker: str) -> None:
     """OutputInUse when the target exists; only something that holds `marker` may be overwritten."""
     if not os.path.lexists(target):

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from ibpdist.predict.dispersion import BOUNDS, RateCounts, count_rates, dispersed, no_rates
-from ibpdist.predict.tokens import rows_between
 from tests.support import token_prediction as reference
 from tests.support.token_prediction import entries_of
 
@@ -60,7 +59,7 @@ def test_counts_of_rows_add_in_any_order():
     laws, x = bursty(rows=31)
     seen = entries_of(x)
     whole, parts = count_rates(laws, seen), [slice(0, 1), slice(1, 17), slice(17, 31)]
-    each = [count_rates(laws[part], rows_between(seen, part)) for part in parts]
+    each = [count_rates(laws[part], seen.between(part.start, part.stop)) for part in parts]
     for order in ([0, 1, 2], [2, 0, 1]):
         found = reduce(RateCounts.__add__, (each[at] for at in order), no_rates())
         for name in ("cells", "tokens", "sizes"):

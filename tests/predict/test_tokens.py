@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ibpdist.predict import tokens
-from ibpdist.predict.tokens import laws_of, predicted_laws, rows_between, some_rows, token_predictor, unigram
+from ibpdist.predict.tokens import laws_of, predicted_laws, token_predictor, unigram
 from tests.support import token_prediction as reference
 from tests.support.token_prediction import entries_of, predictor
 
@@ -62,7 +62,7 @@ def test_blocks_of_any_size_give_the_same_bits(monkeypatch):
             np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(predicted_laws(of, seen), whole)
     for rows in (slice(0, 1), slice(20, 37), slice(4, 7)):
-        np.testing.assert_array_equal(predicted_laws(of, rows_between(seen, rows)), whole[rows])
+        np.testing.assert_array_equal(predicted_laws(of, seen.between(rows.start, rows.stop)), whole[rows])
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,6 @@ def test_some_rows_have_their_own_entries():
     x = counts(rows=9)
     x[[2, 8]] = 0
     for rows in ([8], [2, 1, 4], [], list(range(9))):
-        found = some_rows(entries_of(x), np.array(rows, int))
+        found = entries_of(x).some(np.array(rows, int))
         np.testing.assert_array_equal(found.dense(9, x.dtype), x[rows])
-    np.testing.assert_array_equal(rows_between(entries_of(x), slice(1, 4)).dense(9, x.dtype), x[1:4])
+    np.testing.assert_array_equal(entries_of(x).between(1, 4).dense(9, x.dtype), x[1:4])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ibpdist.base.errors import InputError, UsageError
+from ibpdist.data.count_sources._base import CountTable
 from ibpdist.data.sources._base import Table
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt")
@@ -17,6 +18,7 @@ _USERS = {
     "header": "text tables",
     "label_column": "text tables and DataFrames",
     "covariates": "text tables and DataFrames",
+    "vocabulary": "files of counts: docword, LDA-C, Matrix Market, npz of scipy",
 }
 
 
@@ -30,9 +32,10 @@ class Options:
     header: bool | None = None
     label_column: str | int | None = None
     covariates: Sequence[str] = ()
+    vocabulary: Path | None = None
 
 
-def open_table(source: Any, scratch: Path, options: Options) -> Table:
+def open_table(source: Any, scratch: Path, options: Options) -> Table | CountTable:
     """The table of a path or an array; temporary files go to the directory `scratch`."""
     if options.rows_in not in ("rows", "columns"):
         raise UsageError(f"rows_in is {options.rows_in!r}: expected rows or columns")
@@ -63,12 +66,15 @@ def _of_object(thing: Any, scratch: Path, options: Options) -> Table:
     return table_of(thing, rows_in=options.rows_in, key=options.key)
 
 
-def _of_path(path: Path, scratch: Path, options: Options) -> Table:
+def _of_path(path: Path, scratch: Path, options: Options) -> Table | CountTable:
     from ibpdist.data.sources import csv, npy
 
     if path.is_dir():
         return _turned(_of_directory(path, options), scratch, options)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    of_counts = _of_counts(path, suffix, options)
+    if of_counts is not None:
+        return of_counts
     if path.suffix == ".npy":
         _refuse_unused(options, path.name)
         return npy.open_npy(path, rows_in=options.rows_in)
@@ -77,7 +83,8 @@ def _of_path(path: Path, scratch: Path, options: Options) -> Table:
         return npy.open_npz(path, scratch, key=options.key, rows_in=options.rows_in)
     if suffix not in _TEXT:
         raise UsageError(
-            f"{path.name}: unknown file format: expected .npy, .npz, .csv, .tsv, .txt (text also .gz), Zarr"
+            f"{path.name}: unknown file format: expected .npy, .npz, .csv, .tsv, .txt, .mtx (text also .gz), "
+            ".h5ad, Zarr"
         )
     _refuse_unused(options, path.name, "delimiter", "header", "label_column", "covariates")
     table = csv.CsvTable(
@@ -88,6 +95,18 @@ def _of_path(path: Path, scratch: Path, options: Options) -> Table:
         covariates=options.covariates,
     )
     return _turned(table, scratch, options)
+
+
+def _of_counts(path: Path, suffix: str, options: Options) -> CountTable | None:
+    """The table of a file of counts by the cells that are not zero; None of other files."""
+    from ibpdist.data.count_sources import kinds
+
+    name = kinds.kind_of(path, suffix)
+    if name is None:
+        return None
+    used = ("vocabulary", "key") if name == "anndata" else ("vocabulary",)
+    _refuse_unused(options, path.name, *used)
+    return kinds.open_counts(name, path, options.vocabulary, options.key, options.rows_in == "columns")
 
 
 def _of_directory(path: Path, options: Options) -> Table:

@@ -15,7 +15,7 @@ from ibpdist.inference._base import Known
 from ibpdist.inference.ascent.coordinate import ACTIVE
 from ibpdist.inference.counts.documents import BeginWords
 from ibpdist.model.observations._base import Survey
-from ibpdist.model.observations.facts import survey_of
+from ibpdist.model.observations.facts import counts_survey
 from ibpdist.model.priors._base import Prior
 
 
@@ -45,13 +45,13 @@ class CountSteps:
     def summarise(self, chunk: Chunk) -> Survey:
         """Facts of the data; refuses what is no count."""
         _ = chunk.entries
-        return survey_of(chunk)
+        return counts_survey(chunk)
 
     def ask(self, survey: Survey, known: Known, draws: Draws) -> Any | None:
         return None if known else self.begin.ask(survey, self.features, draws)
 
     def look(self, chunk: Chunk, question: Any, draws: Draws) -> Any:
-        return self.begin.look(chunk.start, self.seen(chunk), chunk.x.shape[1], question, draws)
+        return self.begin.look(chunk.start, self.seen(chunk), chunk.columns, question, draws)
 
     def rescale_old_sums(self, params: Any, sums: Any) -> Any:
         return sums

@@ -119,7 +119,7 @@ class TokenDraws(CountSteps):
         """All features, and no tokens yet: the first step draws weights from their prior."""
         shape = (chunk.rows, len(params.ids))
         lengths = np.maximum(chunk.entries.lengths, 1)
-        rate = (params.shape.sum() / lengths).astype(chunk.x.dtype)
+        rate = (params.shape.sum() / lengths).astype(chunk.dtype)
         return TokenDrawRowState(y=np.zeros(shape, np.int64), z=np.ones(shape, bool), rate=rate)
 
     def local(
@@ -135,7 +135,7 @@ class TokenDraws(CountSteps):
         )
         given = tokens.Entries(entries.starts, entries.columns, entries.counts)
         token_draws.draw_rows(given, known, rows, chunk.start, draws.key("tokens"), sums)
-        made = TokenDrawRowState(rows.y, rows.z.astype(bool), rows.rate.astype(chunk.x.dtype))
+        made = TokenDrawRowState(rows.y, rows.z.astype(bool), rows.rate.astype(chunk.dtype))
         return made, TokenDrawSums(*sums, rows=np.asarray(float(chunk.rows)))
 
     def update(

@@ -83,16 +83,16 @@ class TokenMeans(CountSteps):
         seen = self.seen(chunk)
         present = float(params.on @ params.shape) / max(float(params.rows), 1.0)
         rate = np.maximum(present / np.maximum(seen.lengths, 1), tokens.LEAST_RATE)
-        rows = tokens.RowTokens(np.zeros((seen.rows, len(params.ids)), chunk.x.dtype), rate)
+        rows = tokens.RowTokens(np.zeros((seen.rows, len(params.ids)), chunk.dtype), rate)
         if int(params.folds):
-            fold(seen, known_of(params, chunk.x.dtype), rows, int(params.folds))
+            fold(seen, known_of(params, chunk.dtype), rows, int(params.folds))
         return TokenRowState(*rows)
 
     def local(
         self, chunk: Chunk, local: TokenRowState, params: TokenParams, draws: Draws
     ) -> tuple[TokenRowState, TokenStepSums]:
         seen, hidden = self._divided(chunk)
-        known = known_of(params, chunk.x.dtype)
+        known = known_of(params, chunk.dtype)
         rows = tokens.RowTokens(local.y.copy(), local.rate.copy())
         sums = tokens.empty_sums(*params.y.shape)
         tokens.find_rho(entered(seen, known), known, rows, EVALUATIONS, digamma(params.shape), sums)

@@ -103,12 +103,12 @@ class TokenModes(CountSteps):
         """Every feature, with equal parts of the tokens."""
         lengths = chunk.entries.lengths.astype(float)
         rows = everywhere(lengths, len(params.ids), np.ones(chunk.rows))
-        return TokenModeRowState(on=rows.on.astype(chunk.x.dtype), y=rows.y)
+        return TokenModeRowState(on=rows.on.astype(chunk.dtype), y=rows.y)
 
     def local(
         self, chunk: Chunk, local: TokenModeRowState, params: TokenModeParams, draws: Draws
     ) -> tuple[TokenModeRowState, TokenModeSums]:
-        found, columns = chunk.entries, np.arange(chunk.x.shape[1])
+        found, columns = chunk.entries, np.arange(chunk.columns)
         entries = Entries(found.starts, found.columns.astype(np.int64), found.counts.astype(float))
         odds, left = self.model.prior.log_odds(params.prior), self._left(params)
         every = self.model.prior.dense or left > 0
@@ -118,7 +118,7 @@ class TokenModes(CountSteps):
         if left == 1:
             rows = largest(rows)
         on = rows.on.sum(axis=0).astype(float)
-        made = TokenModeRowState(on=rows.on.astype(chunk.x.dtype), y=rows.y)
+        made = TokenModeRowState(on=rows.on.astype(chunk.dtype), y=rows.y)
         return made, TokenModeSums(words=sums, on=on)
 
     def update(

@@ -33,6 +33,21 @@ def survey_of(chunk: Chunk) -> Survey:
     )
 
 
+def counts_survey(chunk: Chunk) -> Survey:
+    """The facts of a chunk of counts, from cells that are not zero; frequent values are not looked for."""
+    entries, columns = chunk.entries, chunk.columns
+    none, counts = np.zeros(columns), entries.counts.astype(np.float64)
+    return Survey(
+        rows=np.asarray(float(chunk.rows)),
+        cells=np.full(columns, float(chunk.rows)),
+        total=np.bincount(entries.columns, counts, columns),
+        squares=np.bincount(entries.columns, counts**2, columns),
+        missing=np.zeros(columns, np.uint64),
+        looked=none,
+        common=none,
+    )
+
+
 def common(survey: Survey) -> Float:
     """(column) share of the cells that have the most frequent value, of those that were looked at."""
     found: Float = survey.common / np.maximum(survey.looked, 1.0)
