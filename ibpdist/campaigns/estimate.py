@@ -15,10 +15,10 @@ from ibpdist.campaigns.timing import Timing, seconds
 from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
-from ibpdist.data.arrays import as_source
 from ibpdist.data.splits import held
 from ibpdist.engine.checkpoint import KEPT
 from ibpdist.engine.place import Place
+from ibpdist.runs.job import opened
 from ibpdist.runs.planning import features, grouped, planned_for, share_of_rows, together
 from ibpdist.runs.posterior_draws import PLACED, ROWS_KEPT
 
@@ -40,7 +40,7 @@ def estimate(
     asked = Place(workers, serial, scheduler, memory, cache)
     path = Path(run)
     spec = spec_of(campaign, path)
-    source = as_source(spec.data)
+    source = opened(spec.data, spec.system[0])
     place = asked.for_data(source, kept=True)
     manifest = Manifest.of(spec, source.fingerprint)
     new = [fit for fit in manifest.fits if not is_finished(path, fit.id)]

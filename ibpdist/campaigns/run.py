@@ -33,7 +33,6 @@ from ibpdist.campaigns.progress import CampaignProgress
 from ibpdist.campaigns.spec import CampaignSpec
 from ibpdist.campaigns.timing import Timing
 from ibpdist.data._base import Source
-from ibpdist.data.arrays import as_source
 from ibpdist.data.output_path import refuse_place
 from ibpdist.data.urls import refuse_urls
 from ibpdist.engine import provenance
@@ -42,7 +41,7 @@ from ibpdist.runs import scores
 from ibpdist.runs.directory import RunDirectory, is_run
 from ibpdist.runs.fit import advance
 from ibpdist.runs.group import close, engine_of, group_of
-from ibpdist.runs.job import as_begun, job_on, seen_by_fits
+from ibpdist.runs.job import as_begun, job_on, opened, seen_by_fits
 from ibpdist.runs.planning import grouped, is_sampler, planned_for, together
 from ibpdist.runs.stability import refuse_small
 from ibpdist.storage import records
@@ -82,7 +81,7 @@ def sweep(
     path = Path(run)
     spec = spec_of(campaign, path)
     refuse_place(path, spec.data)
-    source = as_source(spec.data)
+    source = opened(spec.data, spec.system[0])
     if source.rows == 0:
         raise InputError("has no rows", file=spec.data)
     place = asked.for_data(source, kept=True)

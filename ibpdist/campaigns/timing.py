@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ibpdist.base.randomness import Draws
 from ibpdist.base.threads import one_thread
@@ -20,6 +21,8 @@ from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Chunk, Source
 from ibpdist.data.arrays import as_source
+from ibpdist.data.dense_rows import by_entries
+from ibpdist.data.sparse_array import SparseArray
 from ibpdist.data.splits import held
 from ibpdist.engine.serial import MemoryHistory, Serial
 from ibpdist.engine.sweeps import sweeps
@@ -31,8 +34,8 @@ from ibpdist.runs.stability import refuse_small
 
 PLAIN = {"start": "random", "moves": False}
 """A step like any other, from a start that asks nothing of the data."""
-CELLS, STEPS, FEW, SCORED = 1 << 19, 5, 4, 128
-"""Of a trial: cells, steps, and rows that are scored, a few and some."""
+CELLS, ENTRIES, STEPS, FEW, SCORED = 1 << 19, 1 << 15, 5, 4, 128
+"""Of a trial: cells, entries of counts, steps, and rows that are scored, a few and some."""
 HIDDEN = 5
 """One of this number of columns is hidden."""
 LESS = 3
@@ -57,6 +60,22 @@ class Trial:
     active: int
 
 
+def _first_cells(chunk: Chunk) -> Source:
+    """The first rows of a chunk, with about `CELLS` cells."""
+    some = max(1, min(chunk.rows, CELLS // max(1, chunk.columns)))
+    x = np.array(chunk.x[:some])
+    if chunk.observed is not None:
+        x[~chunk.observed[:some]] = np.nan
+    return as_source(x, judged=False)
+
+
+def _first_counts(chunk: Chunk) -> Source:
+    """The first rows of a chunk of counts, with about `ENTRIES` entries."""
+    starts = chunk.entries.starts
+    some = chunk.entries.between(0, max(1, int(np.searchsorted(starts, ENTRIES, side="right")) - 1))
+    return SparseArray(csr_array((some.counts, some.columns, some.starts), (some.rows, chunk.columns)))
+
+
 @dataclass
 class Timing:
     """The trials so far, and the time of compiling in them."""
@@ -74,11 +93,7 @@ class Timing:
 
     def __post_init__(self) -> None:
         chunk, self.reading = clocked(lambda: self.source.read(0))
-        some = max(1, min(chunk.rows, CELLS // max(1, self.source.columns)))
-        x = np.array(chunk.x[:some])
-        if chunk.observed is not None:
-            x[~chunk.observed[:some]] = np.nan
-        self.rows = as_source(x, judged=False)
+        self.rows = _first_counts(chunk) if by_entries(self.source) else _first_cells(chunk)
 
     @property
     def share(self) -> float:

@@ -16,6 +16,7 @@ from ibpdist.data import layout
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data.check import checked, result_dtype
 from ibpdist.data.column_warnings import far_warnings, warnings_of
+from ibpdist.data.dense_rows import DenseRows, by_entries
 from ibpdist.data.labels import stored_names
 from ibpdist.data.sources.array import ArrayTable, table_of
 from ibpdist.data.sparse_array import SparseArray, is_sparse
@@ -109,12 +110,13 @@ class ArrayData:
         return None if labels is None else list(labels)
 
 
-def as_source(thing: Any, *, judged: bool = True, counts: bool = False) -> Source:
-    """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array. Sparse
-    matrices of `counts` stay sparse.
+def as_source(thing: Any, *, judged: bool = True, counts: bool = False, level: int = 2) -> Source:
+    """A `Source` of whatever holds a matrix: a source, a store, a .npy file or Zarr by path, an array. Rows
+    may come as entries where `counts` are wanted, and are made dense otherwise.
 
     Warns of what `ingest` would warn of; of odd columns only when `judged`, for in a few new rows they are
-    nothing odd. Of a store, which was judged when it was made, only of what a fit does about its columns.
+    nothing odd. Of a store, which was judged when it was made, only of what a fit does about its columns. The
+    warnings are those of the caller at `level`.
     """
     if counts and is_sparse(thing):
         return SparseArray(thing)
@@ -123,8 +125,8 @@ def as_source(thing: Any, *, judged: bool = True, counts: bool = False) -> Sourc
     # A process that works for another one opens the same data again and has nothing new to say.
     if multiprocessing.parent_process() is None:
         for note in _of_source(made, judged) if by_hand else _of_opened(made, judged):
-            warnings.warn(note, stacklevel=3)
-    return made
+            warnings.warn(note, stacklevel=level + 1)
+    return made if counts or not by_entries(made) else DenseRows(made)
 
 
 def _of_opened(made: Source, judged: bool) -> list[str]:

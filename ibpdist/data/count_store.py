@@ -1,6 +1,6 @@
 """Counts on disk: `NAME.zarr`, Zarr v3, rows by their cells that are not zero; opens with xarray.open_zarr.
 
-A chunk is a run of rows with at most `ENTRIES` entries, so that chunks are equal work. The arrays
+A chunk is a run of rows that is about as much work as the others (layout.py). The arrays
 (count_writer.py) have equal chunks of their own, of which rows of a chunk touch two at most.
 """
 
@@ -39,7 +39,7 @@ class CountDataset(Dataset):
         content = json.loads((self.path / name / "zarr.json").read_bytes())
         size = self.manifest.rows if name == LENGTHS else self.manifest.entry_stops[-1]
         (length,) = content["chunk_grid"]["configuration"]["chunk_shape"]
-        if content["shape"] != [size] or length > layout.ENTRIES:
+        if content["shape"] != [size] or length > layout.MOST_ENTRIES:
             raise StorageError(f"{self.path}: {name}/zarr.json and the manifest tell different shapes")
         return FlatReader(self.path, name, length, np.dtype(content["data_type"]), self.manifest.files)
 

@@ -66,7 +66,7 @@ class CountSummary:
 
 
 class CountWriter:
-    """Collects rows of counts into chunks of at most `ENTRIES` entries."""
+    """Collects rows of counts into chunks that take about equal work (layout.py)."""
 
     layout: ClassVar[str] = "counts"
 
@@ -82,12 +82,12 @@ class CountWriter:
         with files.storage_errors(target):
             self._group = zarr_groups.new_group(staging)
         self.labels = RowLabels(self._group)
-        kind = np.dtype("<i4")
-        self._columns = FlatWriter(staging, COLUMNS, layout.ENTRIES, kind)
-        self._counts = FlatWriter(staging, COUNTS, layout.ENTRIES, kind)
-        self._lengths = FlatWriter(staging, LENGTHS, layout.ENTRIES, kind)
+        kind, self._most = np.dtype("<i4"), layout.most_entries(outline.columns)
+        self._columns = FlatWriter(staging, COLUMNS, self._most, kind)
+        self._counts = FlatWriter(staging, COUNTS, self._most, kind)
+        self._lengths = FlatWriter(staging, LENGTHS, self._most, kind)
         self._waiting: list[tuple[Entries, Mapping[str, Labels]]] = []
-        self._held = self._rows = 0
+        self._used = self._rows = 0
         self._before: ColumnSummary | None = None
 
     @property
@@ -111,10 +111,12 @@ class CountWriter:
         self._summary.add(entries)
         self._rows += entries.rows
         start = 0
-        lengths = np.diff(entries.starts)
-        for stop in layout.chunk_stops(lengths, layout.ENTRIES):
-            part = {name: values[start:stop] for name, values in coords.items()}
-            self._take(entries.between(start, stop), part)
+        for stop in layout.chunk_stops(np.diff(entries.starts), self._most, self._used):
+            if start or stop == 0:
+                self._flush()
+            self._hold(
+                entries.between(start, stop), {name: values[start:stop] for name, values in coords.items()}
+            )
             start = stop
 
     def adopt(self, data: Any, chunks: int) -> None:
@@ -172,21 +174,10 @@ class CountWriter:
         for writer, dim in ((self._columns, "entry"), (self._counts, "entry"), (self._lengths, "row")):
             writer.finish(group, dim)
 
-    def _take(self, entries: Entries, coords: Mapping[str, Labels]) -> None:
-        """Hold rows that make no more than one chunk."""
-        room = layout.ENTRIES - self._held
-        first = max(int(np.searchsorted(entries.starts, room, side="right")) - 1, 0)
-        if first < entries.rows and self._waiting:
-            self._hold(entries.between(0, first), {name: part[:first] for name, part in coords.items()})
-            self._flush()
-            entries = entries.between(first, entries.rows)
-            coords = {name: part[first:] for name, part in coords.items()}
-        self._hold(entries, coords)
-
     def _hold(self, entries: Entries, coords: Mapping[str, Labels]) -> None:
         if entries.rows:
             self._waiting.append((entries, coords))
-            self._held += int(entries.starts[-1])
+            self._used += int(layout.room_of(np.diff(entries.starts)).sum())
 
     def _flush(self) -> None:
         parts = [entries for entries, _ in self._waiting]
@@ -205,4 +196,4 @@ class CountWriter:
         self.chunks.append(ChunkEntry(hashed, 0, layout.labels_hash(stored)))
         self.row_stops.append(start + len(lengths))
         self.entry_stops.append((self.entry_stops[-1] if self.entry_stops else 0) + len(counts))
-        self._waiting, self._held = [], 0
+        self._waiting, self._used = [], 0

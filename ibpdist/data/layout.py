@@ -15,8 +15,10 @@ from ibpdist.base.errors import InputError, UsageError
 SCHEMA = "ibpdist.dataset/2"
 READ = ("ibpdist.dataset/1", SCHEMA)
 """Schemas that can be read. In the first the labels of rows were not part of what a dataset is."""
-ENTRIES = 1 << 20
-"""Most entries of a chunk of counts, but for a row that has more."""
+LEAST_ENTRIES, MOST_ENTRIES = 1 << 14, 1 << 20
+"""Between these are the entries that a chunk of counts has at most, but for a row that has more."""
+ROW_ENTRIES = 16
+"""A row of counts takes as much room in a chunk as so many entries, or as its own if it has more."""
 TARGET_BYTES = 16 << 20
 LIMIT_BYTES = 64 << 20
 
@@ -109,9 +111,22 @@ def counts_fingerprint(
     return hashlib.sha256(json.dumps(outline).encode()).hexdigest()
 
 
-def chunk_stops(lengths: NDArray[Any], most: int) -> list[int]:
-    """Where chunks of rows end whose entries are `lengths` (row) in number: as late as `most` allows."""
-    total, stops = np.concatenate([[0], np.cumsum(lengths)]), [0]
+def most_entries(columns: int) -> int:
+    """Entries of a chunk of counts: about 16 for each column, so that a step adds up few sums of columns."""
+    return min(MOST_ENTRIES, max(LEAST_ENTRIES, 1 << (16 * columns - 1).bit_length()))
+
+
+def room_of(lengths: NDArray[Any]) -> NDArray[np.int64]:
+    """(row) the room that rows take in a chunk, from their numbers of entries (row)."""
+    return np.asarray(np.maximum(lengths, ROW_ENTRIES), np.int64)
+
+
+def chunk_stops(lengths: NDArray[Any], most: int, used: int = 0) -> list[int]:
+    """Where chunks of rows end whose entries are `lengths` (row) in number: as late as `most` allows. The
+    first chunk has rows already that take the room `used`, and may end before the first row."""
+    total, stops = np.concatenate([[0], np.cumsum(room_of(lengths))]), [0]
+    if used:
+        stops.append(max(int(np.searchsorted(total, most - used, side="right")) - 1, 0))
     while stops[-1] < len(lengths):
         stop = int(np.searchsorted(total, total[stops[-1]] + most, side="right")) - 1
         stops.append(max(stop, stops[-1] + 1))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ibpdist.data._base import Source
+from ibpdist.data.dense_rows import by_entries
 from ibpdist.data.wrapped import innermost
 
 ENTRY = 12
@@ -10,17 +13,23 @@ ENTRY = 12
 
 
 def chunk_bytes(source: Source) -> int:
-    """Bytes of the first chunk, which is as large as any."""
-    entries = getattr(innermost(source), "largest_chunk", None)
-    if entries is not None:
-        return int(entries) * ENTRY
-    first, last = source.bounds(0)
-    return (last - first) * source.columns * source.dtype.itemsize
+    """Bytes of the largest chunk."""
+    held: Any = innermost(source)
+    if by_entries(source):
+        return int(held.largest_chunk) * ENTRY
+    return most_rows(source) * source.columns * source.dtype.itemsize
+
+
+def most_rows(source: Source) -> int:
+    """The most rows of a chunk: of dense data the first one has them."""
+    equal = not hasattr(innermost(source), "largest_chunk")
+    bounds = [source.bounds(index) for index in range(1 if equal else source.chunks)]
+    return max(stop - start for start, stop in bounds)
 
 
 def data_bytes(source: Source) -> int:
     """Bytes of all rows."""
-    entries = getattr(innermost(source), "all_entries", None)
-    if entries is not None:
-        return int(entries) * ENTRY
+    held: Any = innermost(source)
+    if by_entries(source):
+        return int(held.all_entries) * ENTRY
     return source.rows * source.columns * source.dtype.itemsize

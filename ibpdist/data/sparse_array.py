@@ -34,7 +34,7 @@ class SparseArray:
         self.rows, self.columns = (int(size) for size in held.shape)
         starts, columns = held.indptr.astype(np.int64), held.indices.astype(np.int32)
         self._entries = Entries(starts, columns, held.data.astype(np.int64))
-        self._stops = layout.chunk_stops(np.diff(starts), layout.ENTRIES)
+        self._stops = layout.chunk_stops(np.diff(starts), layout.most_entries(self.columns))
         self.notes: list[str] = []
 
     @property

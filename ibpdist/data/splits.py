@@ -20,6 +20,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.randomness import Draws
 from ibpdist.data._base import Chunk, Labels, Source
 from ibpdist.data._split import TrainingPart, fingerprint, recipe, refuse_share
+from ibpdist.data.dense_rows import DenseRows
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.data.wrapped import Wrapped
 
@@ -45,6 +46,8 @@ class HeldCells:
         """The source with the hidden cells unobserved."""
         if source.columns < 2:
             raise UsageError("cells cannot be held out of a single column: hold out rows")
+        if isinstance(source, DenseRows):
+            raise UsageError("cells of sparse data cannot be held out: hold out rows, rows:share=0.1")
         return HiddenCells(source, self)
 
     def mask(self, source: Source, index: int) -> Mask:

@@ -33,6 +33,7 @@ class Block:
 class Part(NamedTuple):
     """What a task gave for a group of adjoining chunks."""
 
+    first: int
     chunks: int
     value: Any
 
@@ -63,6 +64,10 @@ class Engine(Protocol):
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         """`task(bench, first, last, *arguments)` for every group of chunks, in their order."""
+        ...
+
+    def some(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        """The same in any order: for results that are added up."""
         ...
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:

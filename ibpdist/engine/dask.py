@@ -1,8 +1,9 @@
-"""The engine on a Dask cluster: one task a group of chunks, gathered in the order of the groups.
+"""The engine on a Dask cluster: one task a group of chunks.
 
 Everything is submitted at once. Each task names its owner as a hint; Dask hangs for ever on a hint
 to a worker that is gone (engine.md 11), so such tasks are submitted again under another key. A task
-is a pure function, so doing it twice is harmless.
+is a pure function, so doing it twice is harmless. Results that are only added up are gathered as they come:
+otherwise those of the last groups would wait on their workers for all before them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from itertools import count
 from pathlib import Path
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
 
 TICK = 0.5
-GATHER = 32
-"""Results fetched in one go."""
+GATHER, GATHERED = 32, 128 << 20
+"""Results fetched in one go, and their bytes."""
 REVIVE = 15.0
 """Seconds between attempts to start workers that are missing."""
 ERROR = 30.0
@@ -59,32 +60,41 @@ class DaskEngine:
         self.watch = watch
         self.patience = cluster.patience
         self.owners = Owners(chunks)
+        self.gather = max(1, min(GATHER, GATHERED // max(1, plan.result)))
+        self.widest = plan.width
         self.alive: list[str] = []
         self._revived = self._looked = time.monotonic()
         self._common = (build, str(run), nonce, plan.cache, plan.spill)
         self._history = RunHistory(run)
         self.look()
-        self.width = width_for(chunks, max(1, len(self.alive)))
+        self.width = min(self.widest, width_for(chunks, max(1, len(self.alive))))
 
     def publish(self, step: int, params: Params) -> None:
         self._history.publish(step, params)
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        return self._parts(task, arguments, ordered=True)
+
+    def some(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        return self._parts(task, arguments, ordered=False)
+
+    def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
+        return [result for _, result in Flight(self, task, items, ordered=True).results()]
+
+    def _parts(self, task: str, arguments: tuple[Scalar, ...], ordered: bool) -> Iterator[Part]:
         if self.due:
             self.look()
         seconds = []
         parts = groups(self.chunks, self.width, self.owners.borders())
-        flight = Flight(self, task, [(first, last, *arguments) for first, last in parts])
-        for (first, last), result in zip(parts, flight.results(), strict=True):
+        flight = Flight(self, task, [(first, last, *arguments) for first, last in parts], ordered)
+        for index, result in flight.results():
+            first, last = parts[index]
             if isinstance(result, Block):
                 seconds.append(result.seconds / (last - first))
-            yield Part(last - first, result)
+            yield Part(first, last - first, result)
         if task == ADVANCE:
             usual = self.width * statistics.median(seconds)
-            self.width = refit(self.width, self.chunks, len(self.alive), usual)
-
-    def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
-        return list(Flight(self, task, items).results())
+            self.width = min(self.widest, refit(self.width, self.chunks, len(self.alive), usual))
 
     def close(self) -> None:
         """Let the workers give the memory of this run free, if they can be reached."""
@@ -125,41 +135,42 @@ class Fetch:
     """Results of some tasks on their way here. The workers can be looked at meanwhile: Dask waits for ever
     for results of a worker that is gone if the task that makes them again has a hint to that worker."""
 
-    def __init__(self, client: Any, wanted: Sequence[Future]) -> None:
-        self.count = len(wanted)
+    def __init__(self, client: Any, wanted: Mapping[int, Future]) -> None:
+        self.indices = list(wanted)
         self._arriving = asyncio.run_coroutine_threadsafe(
-            client._gather(list(wanted)), client.loop.asyncio_loop
+            client._gather(list(wanted.values())), client.loop.asyncio_loop
         )
 
-    def within(self, seconds: float) -> list[Any] | None:
-        """The results if they arrive within this time."""
+    def within(self, seconds: float) -> dict[int, Any] | None:
+        """The results by the number of their item, if they arrive within this time."""
         futures.wait([self._arriving], seconds)
-        return list(self._arriving.result()) if self._arriving.done() else None
+        if not self._arriving.done():
+            return None
+        return dict(zip(self.indices, self._arriving.result(), strict=True))
 
 
 class Flight:
     """Tasks under way, from submission to the last result."""
 
-    def __init__(self, engine: DaskEngine, task: str, items: Sequence[tuple[Scalar, ...]]) -> None:
-        self._engine, self._task, self._items = engine, task, items
-        self._futures: list[Future] = []
+    def __init__(
+        self, engine: DaskEngine, task: str, items: Sequence[tuple[Scalar, ...]], ordered: bool
+    ) -> None:
+        self._engine, self._task, self._items, self._ordered = engine, task, items, ordered
+        self._left: dict[int, Future] = {}
+        """Tasks whose result was not given out yet, by the number of their item, in rising order."""
         self._owners: list[str | None] = []
-        self._taken = 0
         self._fetch: Fetch | None = None
         self._moved = time.monotonic()
 
-    def results(self) -> Iterator[Any]:
-        """Results in the order of the items; stops with what stopped a task, or with ClusterLost."""
+    def results(self) -> Iterator[tuple[int, Any]]:
+        """Numbers of items and their results, in the order of the items if `ordered`, else as they come;
+        stops with what stopped a task, or with ClusterLost."""
         try:
             self._submit_all()
-            while self._taken < len(self._items):
+            while self._left:
                 if self._engine.cluster.halt.is_set():
                     raise KeyboardInterrupt
-                for result in self._next():
-                    self._taken += 1
-                    self._moved = time.monotonic()
-                    self._engine.watch.heard()
-                    yield result
+                yield from self._taken()
                 if self._engine.due:
                     self._look()
         except (CancelledError, NoWorkerError, NoValidWorkerError, OSError) as error:
@@ -172,61 +183,72 @@ class Flight:
                 "give the workers more of it, or use smaller chunks"
             ) from error
         finally:
-            self._engine.client.cancel(self._futures[self._taken :], force=True)
+            self._engine.client.cancel(list(self._left.values()), force=True)
 
     def _submit_all(self) -> None:
-        for item in self._items:
+        for index, item in enumerate(self._items):
             owner = self._owner(item)
             self._owners.append(owner)
-            self._futures.append(self._engine.submit(self._task, item, owner))
+            self._left[index] = self._engine.submit(self._task, item, owner)
 
     def _owner(self, item: tuple[Scalar, ...]) -> str | None:
         first = item[0] if item and isinstance(item[0], int) else 0
         return self._engine.owners.of(min(first, self._engine.chunks - 1), self._engine.alive)
 
-    def _next(self) -> list[Any]:
-        """The results that are there and next in order; waits a tick for them to be made or to arrive."""
+    def _taken(self) -> Iterator[tuple[int, Any]]:
+        """The results that have arrived; workers forget them with the task."""
+        arrived = self._next()
+        for index in list(arrived):
+            del self._left[index]
+            self._moved = time.monotonic()
+            self._engine.watch.heard()
+            yield index, arrived.pop(index)
+
+    def _next(self) -> dict[int, Any]:
+        """The results that are there; waits a tick for them to be made or to arrive."""
         if self._fetch is None:
             ready = self._ready()
             if not ready:
-                return []
+                return {}
             self._fetch = Fetch(self._engine.client, ready)
         try:
             results = self._fetch.within(TICK)
         except TimeoutError:  # a worker does not answer: asked for again
-            results = []
+            results = {}
         if results is not None:
             self._fetch = None
-        return results or []
+        return results or {}
 
-    def _ready(self) -> list[Future]:
-        """The tasks next in order that have ended; waits a tick for them."""
-        pending = self._futures[self._taken :]
+    def _ready(self) -> dict[int, Future]:
+        """The tasks that have ended and may be fetched; waits a tick for them."""
         try:
-            self._engine.client.sync(_wait, pending, timeout=TICK)
+            self._engine.client.sync(_wait, list(self._left.values()), timeout=TICK)
         except TimeoutError:
-            failed = [future for future in pending if future.status == "error"]
+            failed = [future for future in self._left.values() if future.status == "error"]
             if failed:
                 failed[0].result(timeout=ERROR)
-        ready = 0
-        while ready < min(GATHER, len(pending)) and pending[ready].done():
-            ready += 1
-        return pending[:ready]
+        ready: dict[int, Future] = {}
+        for index, future in self._left.items():
+            if len(ready) == self._engine.gather or (self._ordered and not future.done()):
+                break
+            if future.done():
+                ready[index] = future
+        return ready
 
     def _look(self) -> None:
         engine = self._engine
         alive = engine.look()
-        fetched = self._taken + (self._fetch.count if self._fetch else 0)
-        for index in range(self._taken, len(self._items)):
+        fetched = self._fetch.indices if self._fetch else []
+        for index, future in self._left.items():
             if self._owners[index] in alive or not alive:
                 continue
-            if index < fetched:  # its results may never arrive
+            if index in fetched:  # its results may never arrive
                 self._fetch = None
-            elif self._futures[index].done():
+            elif future.done():
                 continue
-            engine.client.cancel([self._futures[index]], force=True)
+            engine.client.cancel([future], force=True)
             self._owners[index] = owner = self._owner(self._items[index])
-            self._futures[index] = engine.submit(self._task, self._items[index], owner)
+            self._left[index] = engine.submit(self._task, self._items[index], owner)
         if time.monotonic() - self._moved > engine.patience.stall:
             raise engine.lost(f"no task has finished for {engine.patience.stall:g} s, though workers answer")
 

@@ -62,6 +62,9 @@ class MemberEngine:
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         return self.engine.each(OF_MEMBER, task, self.member, *arguments)
 
+    def some(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        return self.engine.some(OF_MEMBER, task, self.member, *arguments)
+
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
         """Items begin with the first and the last chunk."""
         return self.engine.map(
@@ -123,7 +126,10 @@ class ChainEngine:
 
     def each(self, task: str, *arguments: Scalar) -> Iterator[Part]:
         (parts,) = self.map(task, [(0, self.chunks, *arguments)])
-        yield Part(self.chunks, parts)
+        yield Part(0, self.chunks, parts)
+
+    def some(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        return self.each(task, *arguments)
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
         asked = [(self.chain, self.chain + 1, task, *item) for item in items]

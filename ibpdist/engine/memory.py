@@ -10,10 +10,17 @@ from pathlib import Path
 from ibpdist.base.errors import UsageError
 from ibpdist.base.words import size
 from ibpdist.data._base import Source
+from ibpdist.data.dense_rows import by_entries
 from ibpdist.data.sizes import chunk_bytes, data_bytes
 
 BASE = 256 << 20
 CHUNKS = 3
+HELD = 3
+"""Times that a process holds parameters, and sums that are on their way, beside those of a task."""
+PARTIAL = 0.15
+"""Share of the limit for the sums of a task."""
+WIDEST = 1024
+"""The most chunks of a task."""
 USABLE = 0.6
 """Share of the limit that is planned with; Dask pauses a worker at 0.8 and ends it at 0.95."""
 CGROUP = Path("/sys/fs/cgroup/memory.max")
@@ -31,6 +38,10 @@ class Plan:
     state: int
     cache: int
     spill: bool
+    width: int = WIDEST
+    """The most chunks of a task."""
+    result: int = 0
+    """Bytes of the sums that a task gives."""
 
     def __str__(self) -> str:
         parts = {
@@ -66,17 +77,26 @@ def plan(
     itemsize = source.dtype.itemsize
     row = source.columns * itemsize
     chunks = CHUNKS * chunk_bytes(source)
-    sums = 2 * 8 * features * (features + source.columns) * fits
+    result = 8 * features * (features + source.columns) * fits
+    width = widest(result, limit)
+    sums = (width.bit_length() + HELD) * result
     start = 2 * min(held, source.rows) * source.columns * (itemsize + 1) * fits // processes
     state = source.rows * features * itemsize * entries * fits // processes
     room = int(USABLE * limit) - BASE - chunks - sums - start
     if room < 0:
-        _refuse(limit, BASE + chunks + sums + start, row, room + chunks)
+        _refuse(limit, BASE + chunks + sums + start, 0 if by_entries(source) else row, room + chunks)
     spill = state > room
     left = room if spill else room - state
     share = -(-data_bytes(source) // processes)
     wanted = share if cache is None else cache
-    return Plan(limit, BASE, chunks, sums, start, state, max(0, min(left, wanted)), spill)
+    return Plan(limit, BASE, chunks, sums, start, state, max(0, min(left, wanted)), spill, width, result)
+
+
+def widest(result: int, limit: int) -> int:
+    """The most chunks of a task, a power of 2. While it adds them up it holds as many sums as the number of
+    chunks has binary digits, which may take a small part of the memory."""
+    held = int(PARTIAL * limit) // max(1, result)
+    return min(WIDEST, 1 << max(0, min(held, WIDEST) - 1))
 
 
 def available(processes: int) -> int:
@@ -88,7 +108,8 @@ def available(processes: int) -> int:
 
 
 def _refuse(limit: int, need: int, row: int, room: int) -> None:
-    rows = room // (CHUNKS * row)
+    """`row` are the bytes of a row, 0 where chunks do not have rows of one size."""
+    rows = room // (CHUNKS * row) if row else 0
     way = (
         f"make the dataset again with chunks of at most {rows:,} rows"
         if rows > 0

@@ -36,7 +36,10 @@ class Serial:
         run = function(task)
         width = 1 if task in (SURVEY, LOOK) else WIDTH  # a look is told of chunk by chunk; same bits
         for first, last in groups(self.chunks, width):
-            yield Part(last - first, run(self.bench, first, last, *arguments))
+            yield Part(first, last - first, run(self.bench, first, last, *arguments))
+
+    def some(self, task: str, *arguments: Scalar) -> Iterator[Part]:
+        return self.each(task, *arguments)
 
     def map(self, task: str, items: Sequence[tuple[Scalar, ...]]) -> list[Any]:
         run = function(task)

@@ -54,7 +54,7 @@ def initial(
     looked: Looked | None = None,
 ) -> Params:
     """Parameters of step 0, after a look at the data, and more of them if the algorithm asks."""
-    parts = _counted(engine.each(SURVEY), "reading the data", engine.chunks, looked)
+    parts = _counted(engine.some(SURVEY), "reading the data", engine.chunks, looked)
     survey, at = reduced(parts), draws.at(0)
     if like is not None:
         with one_thread():
@@ -63,7 +63,7 @@ def initial(
     def answer(step: int, question: Any) -> Any:
         engine.publish(step, question)
         what = f"looking for a start, pass {-step}"
-        return reduced(_counted(engine.each(LOOK, step), what, engine.chunks, looked))
+        return reduced(_counted(engine.some(LOOK, step), what, engine.chunks, looked))
 
     def answered() -> None:
         if looked is not None:
@@ -86,10 +86,10 @@ def _counted(parts: Iterable[Part], what: str, chunks: int, looked: Looked | Non
 
 
 def reduced(parts: Iterable[Part]) -> Any:
-    """Records of adjoining groups of chunks, combined in the fixed order."""
+    """Records of groups of chunks, combined in the fixed order."""
     total: TreeSum[object] = TreeSum()
-    for chunks, value in parts:
-        total.add(value, chunks)
+    for first, chunks, value in parts:
+        total.add(value, chunks, at=first)
     return total.value()
 
 
@@ -97,7 +97,7 @@ def sweep(engine: Engine, step: int) -> Block:
     """One step of all chunks, reduced in the fixed order."""
     total: TreeSum[object] = TreeSum()
     replayed = 0
-    for chunks, block in engine.each(ADVANCE, step):
-        total.add(block.sums, chunks)
+    for first, chunks, block in engine.some(ADVANCE, step):
+        total.add(block.sums, chunks, at=first)
         replayed += block.replayed
     return Block(total.value(), replayed=replayed)

@@ -1,12 +1,13 @@
-"""A reduction in a fixed order: a binary counter of partial results.
+"""A reduction in a fixed order: a binary tree of partial results.
 
-After n values the stack holds one complete subtree for each binary digit of n. An aligned block
-of 2^j values is such a subtree, so it may be reduced elsewhere and added as one value: the bits
-of the total do not depend on the sizes of the blocks.
+An aligned block of 2^j values is a complete subtree, so it may be reduced elsewhere and added as one value.
+Two blocks that make a larger one are combined as soon as both are there: the bits of the total do not depend
+on the sizes of the blocks, nor on the order in which they come.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ibpdist.base.structs import combine
@@ -14,43 +15,58 @@ from ibpdist.base.structs import combine
 T = TypeVar("T")
 
 
+@dataclass
+class Subtree(Generic[T]):
+    """The sum of adjoining values."""
+
+    size: int
+    value: T
+    own: bool
+    """Whether its arrays were made here or given away, so that they can be used again."""
+
+
 class TreeSum(Generic[T]):
-    """Add records of adjoining blocks from left to right, then ask for the value."""
+    """Add records of blocks of values, then ask for the value."""
 
     def __init__(self) -> None:
-        self._stack: list[T] = []
-        self._own: list[bool] = []
-        """Whether a value of the stack was made here or given away, so that its arrays can be used again."""
-        self._count = 0
-        self._over = False
-        """Whether the last values were added, whose number is not a power of 2."""
+        self._blocks: dict[int, Subtree[T]] = {}
+        """By the number of their first value."""
+        self._end = 0
+        self._last: int | None = None
+        """Where the last values of all begin, once a block of them was added that is no power of 2."""
 
-    def add(self, value: T, size: int = 1, *, own: bool = False) -> None:
-        """Add the sum of `size` values: an aligned power of 2, or the last values of all.
+    def add(self, value: T, size: int = 1, *, at: int | None = None, own: bool = False) -> None:
+        """Add the sum of `size` values from number `at` on, by default those after the last: an aligned power
+        of 2, or the last values of all.
 
         `own`: the value is given away, and its arrays may be used for the sum.
         """
-        if self._over or self._count % (1 << (size - 1).bit_length()):
-            raise ValueError(f"{size} values after {self._count} are not an aligned block")
-        self._over = size & (size - 1) > 0
-        self._count += size
-        merges = 0 if self._over else _zeros(self._count) - _zeros(size)
-        for _ in range(merges):
-            value = combine(self._stack.pop(), value, reuse=self._own.pop())
-        self._stack.append(value)
-        self._own.append(own or merges > 0)
+        first = self._end if at is None else at
+        over = size & (size - 1) > 0
+        if first % (1 << (size - 1).bit_length()) or (self._last is not None and first > self._last):
+            raise ValueError(f"{size} values from {first} on are not an aligned block")
+        self._end = max(self._end, first + size)
+        self._last = first if over else self._last
+        made = Subtree(size, value, own)
+        while not over and (other := self._blocks.get(first ^ made.size)) and other.size == made.size:
+            left, right = (other, made) if first & made.size else (made, other)
+            del self._blocks[first ^ made.size]
+            first = min(first, first ^ made.size)
+            made = Subtree(2 * made.size, combine(left.value, right.value, reuse=left.own), True)
+        self._blocks[first] = made
 
     def value(self) -> T:
         """The total; partial subtrees are joined from the right."""
-        if not self._stack:
+        if not self._blocks:
             raise ValueError("the sum of nothing")
-        self._own = [False] * len(self._stack)  # what was given away is not used again
-        total = self._stack[-1]
-        for left in reversed(self._stack[:-1]):
+        expected = 0
+        for first in sorted(self._blocks):
+            if first != expected:
+                raise ValueError(f"values {expected} to {first - 1} are missing, or were added twice")
+            expected += self._blocks[first].size
+            self._blocks[first].own = False  # what was given away is not used again
+        parts = [self._blocks[first].value for first in sorted(self._blocks)]
+        total = parts[-1]
+        for left in reversed(parts[:-1]):
             total = combine(left, total)
         return total
-
-
-def _zeros(count: int) -> int:
-    """Zeros at the end of a number in binary."""
-    return (count & -count).bit_length() - 1

@@ -19,7 +19,8 @@ from ibpdist.engine.memo import InMemory, Memo, PinnedData
 from ibpdist.engine.tree import TreeSum
 from ibpdist.inference._base import Local, Params, Steps, Sums
 
-KEPT_PARAMS = 32
+KEPT_PARAMS, KEPT_BYTES = 32, 64 << 20
+"""Parameters of steps that are kept, for row state that must be made again: their number and bytes."""
 BATCH = 4 << 20
 """Bytes of row state that make a file of a checkpoint."""
 
@@ -43,12 +44,16 @@ class Workbench(Generic[Params, Local, Sums]):
         self._data = PinnedData(source, cache)
         self._memo: Memo[Local] = memo or InMemory()
         self._params: dict[int, Params] = {}
+        self._largest = 0
+        """Bytes of the largest parameters so far."""
 
     def params(self, step: int) -> Params:
         if step not in self._params:
-            if len(self._params) >= KEPT_PARAMS:
+            most = max(1, min(KEPT_PARAMS, KEPT_BYTES // max(1, self._largest)))
+            while len(self._params) >= most:
                 self._params.pop(min(self._params))
             self._params[step] = self.history.params(step)
+            self._largest = max(self._largest, _size(self._params[step]))
         return self._params[step]
 
     def chunk(self, index: int) -> Chunk:

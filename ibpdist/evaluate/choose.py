@@ -19,7 +19,6 @@ import numpy as np
 from ibpdist.base.progress import Stage, after, planned
 from ibpdist.catalog import systems as catalog
 from ibpdist.data._base import Source
-from ibpdist.data.arrays import as_source
 from ibpdist.data.splits import HeldRows, describe
 from ibpdist.evaluate.choice import Choice, RowScores, best_of
 from ibpdist.evaluate.heldout import evaluate
@@ -35,6 +34,7 @@ from ibpdist.evaluate.trials import (
     without_others,
 )
 from ibpdist.runs.fit import fit
+from ibpdist.runs.job import opened
 from ibpdist.runs.scores import headline
 
 SYSTEMS = ("fa-vi-infinite", "fa-vi-dense")
@@ -68,7 +68,7 @@ def choose(
     held = HeldRows(share=share, seed=seed)
     with _each_warning_once():
         tokens = catalog.find(systems[0]).counts
-        source = as_source(data, judged=not tokens)
+        source = opened(data, systems[0])
         fitted = refuse_small(held, source, tokens)
         trials = trials_of(systems, grid or grid_for(fitted, source.columns), options)
         return best_of(list(_scored(data, source, held, trials, options, progress)))

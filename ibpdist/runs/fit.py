@@ -16,7 +16,6 @@ from ibpdist.base.progress import after, before
 from ibpdist.catalog import systems
 from ibpdist.catalog.spec import FitSpec
 from ibpdist.data._base import Source
-from ibpdist.data.arrays import as_source
 from ibpdist.data.centring import done_to
 from ibpdist.data.entries import look_like_counts
 from ibpdist.data.ingest_counts import store_counts
@@ -35,7 +34,7 @@ from ibpdist.runs import combine, result, side_by_side, start_from
 from ibpdist.runs import restarts as starts
 from ibpdist.runs.bench import bench_of
 from ibpdist.runs.directory import RunDirectory, identity, is_run
-from ibpdist.runs.job import Job, SamplerJob, check, job_begun, job_of
+from ibpdist.runs.job import Job, SamplerJob, check, job_begun, job_of, opened
 from ibpdist.runs.loop import Progress, drive, in_memory
 from ibpdist.runs.nested import nested_fits
 from ibpdist.runs.planning import planned
@@ -125,7 +124,7 @@ def fit(
     spec = _spec(data, given, system=system, truncation=K, seed=seed, set=settings)
     if run is not None:
         refuse_place(run, data, start)
-    source = as_source(data, **_how(spec))
+    source = opened(data, spec.system)
     job = _checked(job_of(spec, source))
     job, first = (job, None) if start is None else start_from.started(start, job)
     place = asked.for_data(job.source, kept=run is not None)
@@ -199,7 +198,7 @@ def estimate(
     asked = Place(workers, serial, scheduler, memory, cache)
     given = {name: options.pop(name, None) for name in SPECIFIED}
     spec = _spec(data, given, system=system, truncation=K, seed=options.pop("seed", 0), set=options)
-    job = _checked(job_of(spec, as_source(data, **_how(spec))))
+    job = _checked(job_of(spec, opened(data, spec.system)))
     place = asked.for_data(job.source, kept=True)
     largest = max([planned(job, place), *side_by_side.planned(job, place)], key=lambda plan: plan.state)
     return f"runs in {place.words}; {largest}"
@@ -345,7 +344,7 @@ def _checked(job: Job) -> Job:
     """The job, refused where it has too few rows; warns where counts are taken for real numbers."""
     refuse_small(job)
     name = job.spec.system
-    if not systems.find(name).counts and look_like_counts(job.source.read(0)):
+    if not systems.find(name).counts and _of_counts(job.source):
         what = (
             f"cells look like counts, and {name} takes them for real numbers: counts-infinite is for counts"
         )
@@ -353,10 +352,9 @@ def _checked(job: Job) -> Job:
     return job
 
 
-def _how(spec: FitSpec) -> dict[str, bool]:
-    """How data are opened: what is odd about columns of real-valued data is usual for counts."""
-    counts = systems.find(spec.system).counts
-    return {"judged": not counts, "counts": counts}
+def _of_counts(source: Source) -> bool:
+    """Whether the rows of the first chunk look like counts."""
+    return look_like_counts(source.read(0))
 
 
 def _is_path(data: Data) -> bool:

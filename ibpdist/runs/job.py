@@ -92,6 +92,12 @@ class SamplerJob(Job):
         return [(m.algorithm, MemberEngine(engine, c)) for c, m in members]
 
 
+def opened(data: object, system: str) -> Source:
+    """Data as a system takes them: what is odd about columns of real-valued data is usual for counts."""
+    counts = systems.find(system).counts
+    return as_source(data, judged=not counts, counts=counts, level=3)
+
+
 def job_of(spec: FitSpec, source: Source | None = None) -> Job:
     """A spec with its algorithm and its data, which are opened unless they are given."""
     return job_on(spec, _centred_for(spec, _trained_on(spec, source)))
@@ -119,7 +125,11 @@ def _centred_for(spec: FitSpec, source: Source) -> Source:
 
 def _trained_on(spec: FitSpec, source: Source | None = None) -> Source:
     """The data of a spec without what it holds out."""
-    data = source if source is not None else as_source(spec.data, judged=False)
+    data = (
+        source
+        if source is not None
+        else as_source(spec.data, judged=False, counts=systems.find(spec.system).counts)
+    )
     if data.rows == 0:
         raise InputError("has no rows", file=spec.data)
     seen = held(data, spec.holdout) if spec.holdout else data

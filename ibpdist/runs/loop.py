@@ -176,8 +176,8 @@ class Saver:
         run.events.add("saving", step=step)  # with it the steps so far are on disk
         run.checkpoints.begin(step)
         files: dict[str, str] = {}
-        for _, saved in self._engine.each(SAVE, step):
-            files.update(saved)
+        for part in self._engine.each(SAVE, step):
+            files.update(part.value)
         run.checkpoints.commit(step, now.params, files, self._engine.chunks)
         run.history.prune()
         run.events.add("checkpoint", step=step)

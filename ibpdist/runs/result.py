@@ -93,7 +93,7 @@ def stage(
     result.attrs["format"] = layout.FORMAT
     store(result, staged)
     rows = lay_out(engine, source, ending.step, staged)
-    row_moments = reduced(engine.each(WRITE, ending.step, str(staged), *rows))
+    row_moments = reduced(engine.some(WRITE, ending.step, str(staged), *rows))
     join_parts(source, staged, rows)
     for name, node in _diagnosis(algorithm, ending, row_moments).items():
         raw_zarr.write(staged / name, node.to_dataset())

@@ -88,7 +88,7 @@ def join_parts(source: Source, store: Path, layout: RowLayout) -> None:
 
 def in_memory(engine: Engine, step: int) -> tuple[Named, Moments]:
     """Row results of all chunks, and their moments."""
-    parts = [named for _, block in engine.each(DESCRIBE, step) for named in block]
+    parts = [named for part in engine.each(DESCRIBE, step) for named in part.value]
     total: TreeSum[Moments] = TreeSum()
     with one_thread():
         for part in parts:

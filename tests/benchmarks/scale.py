@@ -94,24 +94,24 @@ def descends(task: int, ancestor: int) -> bool:
     return False
 
 
-def fitted(store: Path, run: Path, features: int, cache: int) -> tuple[float, str, dict[int, int]]:
-    """Median seconds of passes 3 to 10, the plan of memory, and its peak in the processes below the fit."""
+def fitted(
+    store: Path, run: Path, features: int, steps: int, options: list[str]
+) -> tuple[float, str, dict[int, int]]:
+    """Median seconds of passes from the third on, the plan of memory, and its peak in the processes below the
+    fit."""
     shutil.rmtree(run, ignore_errors=True)
-    limit = LIMIT + int(cache / USABLE)
-    place = ["--workers", str(WORKERS), "--memory", str(limit), "--cache", str(cache)]
-    plain = ["--start", "random", "--set", "moves=false"]
-    size = ["-K", str(features), "--steps", str(STEPS), "--seed", "7", "-q"]
+    size = ["-K", str(features), "--steps", str(steps), "--seed", "7", "-q"]
     code = "import sys; from ibpdist.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "fit", str(store), str(run), "--system", "lg-vi-infinite"]
+    command = [sys.executable, "-c", code, "fit", str(store), str(run)]
     highest: dict[int, int] = {}
-    with subprocess.Popen([*command, *size, *plain, *place]) as fit:
+    with subprocess.Popen([*command, *size, *options, "--workers", str(WORKERS)]) as fit:
         while fit.poll() is None:
             highest.update(peaks(fit.pid))
             time.sleep(0.2)
     events = list(read(run / "events.jsonl"))
     took = [event["seconds"] for event in events if event["event"] == "step"]
     planned = next(event["plan"] for event in events if event["event"] == "memory")
-    if fit.returncode not in (0, 7) or len(took) != STEPS:
+    if fit.returncode not in (0, 7) or len(took) != steps:
         raise SystemExit(f"the fit ended with code {fit.returncode} after {len(took)} steps")
     return statistics.median(took[2:]), planned, highest
 
@@ -132,12 +132,20 @@ def main() -> None:
     jobs = [(str(options.store), a, b, options.K) for a, b in ((0, half), (half, data.chunks))]
     read_only, bare = slowest(reading, jobs), slowest(products, jobs)
     print(f"reading {read_only:.2f} s, products {bare:.2f} s, on {WORKERS} processes")
+    plain = ["--system", "lg-vi-infinite", "--start", "random", "--set", "moves=false"]
     for cache in options.cache:
-        took, planned, highest = fitted(options.store, options.store.with_suffix(".run"), options.K, cache)
+        given = [*plain, "--memory", str(LIMIT + int(cache / USABLE)), "--cache", str(cache)]
+        took, planned, highest = fitted(
+            options.store, options.store.with_suffix(".run"), options.K, STEPS, given
+        )
         print(f"cache {cache}: a pass {took:.2f} s, {took / (read_only + bare):.2f} of reading + products")
-        print(f"  {planned}")
-        for pid, peak in sorted(highest.items()):
-            print(f"  process {pid}: peak {peak / 1e6:.0f} MB")
+        tell_memory(planned, highest)
+
+
+def tell_memory(planned: str, highest: dict[int, int]) -> None:
+    print(f"  {planned}")
+    for pid, peak in sorted(highest.items()):
+        print(f"  process {pid}: peak {peak / 1e6:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -543,7 +543,7 @@ def test_groups_are_as_few_as_fit_into_memory(store):
     manifest = Manifest.of(spec_of(grid(store, truncation=[10, 20, 30], restarts=20)), "f")
     source = as_source(store)
     assert [len(some) for some in grouped(manifest.fits, source, Place(memory=1 << 30), None)] == [60]
-    tight = Place(memory=int((256 << 20) / 0.6) + (1 << 18))
+    tight = Place(memory=int((256 << 20) / 0.6) + (1 << 20))
     made = grouped(manifest.fits, source, tight, None)
     assert len(made) > 2
     assert [fit for some in made for fit in some] == list(manifest.fits)

@@ -41,7 +41,9 @@ def stored(path, x, portions=(50,), labels=False):
 @pytest.fixture
 def small(monkeypatch):
     """Chunks of few entries."""
-    monkeypatch.setattr(layout, "ENTRIES", 40)
+    monkeypatch.setattr(layout, "LEAST_ENTRIES", 40)
+    monkeypatch.setattr(layout, "MOST_ENTRIES", 40)
+    monkeypatch.setattr(layout, "ROW_ENTRIES", 1)
 
 
 def values(data):

@@ -52,7 +52,7 @@ def test_every_step_has_the_bits_of_the_serial_engine(cluster, tmp_path, data, d
     engine = engine_on(cluster, run, job)
     for now in islice(sweeps(job.algorithm, engine, spec.seed), spec.steps):
         assert now.trace["objective"] == objective[now.step], now.step
-        found = [share for _, block in engine.each("tests.support.toy:shares", now.step) for share in block]
+        found = [share for part in engine.each("tests.support.toy:shares", now.step) for share in part.value]
         assert all(np.array_equal(a, b) for a, b in zip(found, states[now.step], strict=True))
     engine.close()
     run.close()

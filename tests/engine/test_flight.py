@@ -60,7 +60,7 @@ class Engine:
     due = True
     watch = SimpleNamespace(heard=lambda: None)
     patience = SimpleNamespace(stall=1e9)
-    chunks = 2
+    chunks, gather = 2, 32
 
     def __init__(self, client, missed=3):
         self.client, self.missed, self.looks = client, missed, 0
@@ -74,7 +74,9 @@ class Engine:
         return self.alive
 
     def submit(self, task, arguments, owner):
-        return SimpleNamespace(value=arguments[0], worker=owner, done=lambda: True, status="finished")
+        number = arguments[0]
+        ended = task != "slow" or number > 0 or self.looks >= self.missed
+        return SimpleNamespace(value=number, worker=owner, done=lambda: ended, status="finished")
 
     def lost(self, cause):
         return ClusterLost(cause)
@@ -88,16 +90,16 @@ def client(monkeypatch):
     made.close()
 
 
-def flight_of(engine):
-    """A flight of two tasks that are given to whoever is alive."""
+def flight_of(engine, task="task", ordered=True, count=2):
+    """A flight of tasks that are given to whoever is alive."""
     engine.owners = SimpleNamespace(of=lambda chunk, alive: alive[0])
-    return Flight(engine, "task", [(0,), (1,)])
+    return Flight(engine, task, [(number,) for number in range(count)], ordered)
 
 
 def test_the_workers_are_looked_at_while_results_are_on_their_way(client):
     engine = Engine(client)
     client.reach("here")
-    assert list(flight_of(engine).results()) == [0, 1]
+    assert list(flight_of(engine).results()) == [(0, 0), (1, 1)]
     assert engine.looks >= engine.missed
     assert client.gathered == [["gone", "gone"], ["here", "here"]], "asked for again where they are"
     assert [future.worker for future in client.cancelled] == ["gone", "gone"]
@@ -114,7 +116,7 @@ def test_results_that_take_long_are_asked_for_once(client):
         return look()
 
     engine.look = look_and_arrive
-    assert list(results) == [0, 1]
+    assert list(results) == [(0, 0), (1, 1)]
     assert engine.looks > 50
     assert client.gathered == [["gone", "gone"]]
     assert client.cancelled == []
@@ -133,3 +135,38 @@ def test_a_fetch_that_is_interrupted_ends(client):
     with pytest.raises(KeyboardInterrupt):
         next(results)
     assert len(client.cancelled) == 2
+
+
+def test_results_that_are_added_up_do_not_wait_for_those_before_them(client):
+    """The first task does not end before its worker is found missing and it is submitted again."""
+    engine = Engine(client, missed=LOOKS)
+    for worker in ("gone", "here"):
+        client.reach(worker)
+    results = flight_of(engine, "slow", ordered=False, count=3).results()
+    given = [next(results)[0], next(results)[0]]
+    engine.missed = engine.looks
+    assert [*given, *(index for index, _ in results)] == [1, 2, 0]
+
+
+def test_results_in_order_wait_for_those_before_them(client):
+    engine = Engine(client, missed=50)
+    for worker in ("gone", "here"):
+        client.reach(worker)
+    assert [index for index, _ in flight_of(engine, "slow", count=3).results()] == [0, 1, 2]
+    assert engine.looks >= 50
+
+
+def test_no_more_results_are_fetched_at_once_than_memory_allows(client):
+    engine = Engine(client, missed=LOOKS)
+    engine.gather = 2
+    client.reach("gone")
+    assert len(list(flight_of(engine, count=5).results())) == 5
+    assert [len(fetched) for fetched in client.gathered] == [2, 2, 1]
+
+
+def test_results_that_were_given_out_are_not_held(client):
+    engine = Engine(client, missed=LOOKS)
+    client.reach("gone")
+    flight = flight_of(engine, count=3)
+    for index, _ in flight.results():
+        assert list(flight._left) == list(range(index + 1, 3))

@@ -40,7 +40,7 @@ def test_shorter_still_row_state_goes_to_files():
 
 def test_too_short_names_the_chunk_that_fits():
     with pytest.raises(
-        UsageError, match=r"needs 304 MB but may use 60% of 450 MB; .* at most ([\d,]+) rows"
+        UsageError, match=r"needs 305 MB but may use 60% of 450 MB; .* at most ([\d,]+) rows"
     ) as caught:
         plan(BIG, 40, 2, 450 * MB)
     rows = int(re.search(r"at most ([\d,]+) rows", str(caught.value))[1].replace(",", ""))
@@ -53,6 +53,19 @@ def test_too_short_names_the_chunk_that_fits():
 def test_no_chunk_fits():
     with pytest.raises(UsageError, match="use fewer processes or fewer features"):
         plan(BIG, 40, 2, 300 * MB)
+
+
+def test_a_task_has_no_more_chunks_than_there_is_room_for_sums():
+    """Sums of many columns and features are as large as chunks."""
+    wide = Sizes(4096, 50_000, 64)
+    made = plan(wide, 100, 2, 4_000_000_000, cache=0)
+    assert made.result == 8 * 100 * 50_100
+    assert made.width == memory.WIDEST
+    assert made.sums == (11 + memory.HELD) * made.result
+    short = plan(wide, 100, 2, 1_000_000_000, cache=0)
+    assert short.width == 4
+    assert short.sums == (3 + memory.HELD) * short.result
+    assert plan(wide, 30, 2, 1_000_000_000, cache=0).width == memory.WIDEST
 
 
 def test_a_cache_that_was_asked_for_is_a_limit():

@@ -52,13 +52,33 @@ def test_borders_between_groups_do_not_change_the_bits(borders):
             assert same(total.value(), reduced(values)), (count, j, parts)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 12, 37, 64, 79])
+def test_blocks_come_in_any_order(count):
+    rng, values = np.random.default_rng(count), leaves(count)
+    for j in range(5):
+        parts, total = groups(count, 2**j, (count // 3,)), TreeSum()
+        for place in rng.permutation(len(parts)):
+            first, last = parts[place]
+            total.add(reduced(values[first:last]), last - first, at=first)
+        assert same(total.value(), reduced(values)), (count, j)
+
+
+@pytest.mark.parametrize("blocks", [[(0, 2), (4, 2)], [(2, 2)], [(0, 4), (2, 2)], [(4, 3), (0, 4), (0, 1)]])
+def test_blocks_that_are_missing_or_twice_there_are_refused(blocks):
+    total, values = TreeSum(), leaves(8)
+    for first, size in blocks:
+        total.add(values[first], size, at=first)
+    with pytest.raises(ValueError, match="are missing, or were added twice"):
+        total.value()
+
+
 @pytest.mark.parametrize("sizes", [(1, 2), (2, 4), (4, 1, 2), (3, 1), (3, 4), (1, 3)])
 def test_blocks_that_are_not_aligned_are_refused(sizes):
     total, values = TreeSum(), leaves(8)
     for size in sizes[:-1]:
         total.add(values[0], size)
     with pytest.raises(
-        ValueError, match=f"{sizes[-1]} values after {sum(sizes[:-1])} are not an aligned block"
+        ValueError, match=f"{sizes[-1]} values from {sum(sizes[:-1])} on are not an aligned block"
     ):
         total.add(values[1], sizes[-1])
 

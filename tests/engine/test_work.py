@@ -230,10 +230,10 @@ def test_row_state_is_saved_in_batches(tmp_path, monkeypatch):
         now = next(steps)
     monkeypatch.setattr(work, "BATCH", 3 * 10 * 3 * 8)  # three chunks of ten rows
     run.checkpoints.begin(now.step)
-    files = {name: digest for _, saved in engine.each(SAVE, now.step) for name, digest in saved.items()}
+    files = {name: digest for part in engine.each(SAVE, now.step) for name, digest in part.value.items()}
     run.checkpoints.commit(now.step, now.params, files, engine.chunks)
     assert len(files) == 9, "of 16 and of 7 chunks: 3 3 3 3 3 1, 3 3 1"
-    shares = [share for _, block in engine.each("tests.support.toy:shares", now.step) for share in block]
+    shares = [share for part in engine.each("tests.support.toy:shares", now.step) for share in part.value]
     for chunk in range(engine.chunks):
         np.testing.assert_array_equal(run.checkpoints.state(now.step, chunk).share, shares[chunk])
     run.close()

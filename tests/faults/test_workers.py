@@ -48,7 +48,7 @@ def stepped(run, job, engine, after=lambda now: None):
         run.events.add("step", step=now.step, terms=dict(now.trace), replayed=now.replayed)
         yield (
             now,
-            [share for _, block in engine.each("tests.support.toy:shares", now.step) for share in block],
+            [share for part in engine.each("tests.support.toy:shares", now.step) for share in part.value],
         )
         if now.step == STEPS:
             return

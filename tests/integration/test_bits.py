@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, save_npz
 
 import ibpdist as ibp
 from ibpdist.campaigns.verify import verify
@@ -13,7 +14,8 @@ from tests.support.planted_counts import planted_counts
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600), pytest.mark.usefixtures("two_blas_threads")]
 SYSTEMS = {
     "ica-vi-beta-process": {"set": {}},
-    "counts-infinite": {"counts": True, "set": {"inner": 1}},
+    "counts-infinite": {"counts": "dense", "set": {"inner": 1}},
+    "counts-beta-process": {"counts": "sparse", "set": {"inner": 1}},
     "fa-vi-finite": {"missing": 0.02, "set": {"missing": "rows", "noise": "column"}},
     "lg-gibbs-infinite": {"missing": 0.01, "set": {"chains": 2, "thin": 3, "births": 200}},
     "lg-gibbs-finite": {"missing": 0.05, "set": {"missing": "rows", "thin": 3}},
@@ -34,16 +36,24 @@ def case(request, tmp_path_factory):
 
 
 def made(folder, wanted):
-    """The store: of counts, or of real-valued data."""
+    """The store: of counts, dense or by entries, or of real-valued data."""
     store, rows = folder / "data.zarr", wanted.get("rows", 21_500)
     if "counts" in wanted:
         x, *_ = planted_counts(rows=rows, columns=32, length=40)
-        np.save(folder / "counts.npy", x.astype(np.float32))
-        ibp.ingest(folder / "counts.npy", store, chunk_rows=rows // 21)
-        return store
+        return stored_counts(x.astype(np.float32), folder, store, wanted["counts"])
     size = {"rows": rows, "columns": 32, "features": 6, "noise": 0.3, "seed": 2}
     missing = wanted.get("missing", 0.0)
     ibp.synthesise("linear-gaussian", store, **size, chunk_rows=rows // 21, missing=missing)
+    return store
+
+
+def stored_counts(x, folder, store, kind):
+    if kind == "dense":
+        np.save(folder / "counts.npy", x)
+        ibp.ingest(folder / "counts.npy", store, chunk_rows=len(x) // 21)
+    else:
+        save_npz(folder / "counts.npz", csr_array(x))
+        ibp.ingest(folder / "counts.npz", store)
     return store
 
 
