@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -91,13 +92,16 @@ def staged(target: Path) -> Iterator[Path]:
         if not target.parent.is_dir():
             raise StorageError(f"{target}: the directory {target.parent} does not exist: create it first")
         handle = _own(staging, target)
-        shutil.rmtree(_emptied(staging), ignore_errors=True)
     try:
+        with storage_errors(target):
+            shutil.rmtree(_emptied(staging), ignore_errors=True)
         yield staging
     finally:
-        if _is(staging, handle):
-            shutil.rmtree(staging, ignore_errors=True)
-        os.close(handle)
+        try:
+            if _is(staging, handle):
+                shutil.rmtree(staging, ignore_errors=True)
+        finally:
+            os.close(handle)
 
 
 def publish(staging: Path, target: Path, overwrite: bool) -> None:
@@ -111,7 +115,7 @@ def publish(staging: Path, target: Path, overwrite: bool) -> None:
             target.rename(retired)
         staging.rename(target)
     except OSError as error:
-        if target.exists():
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY) and target.exists():
             raise OutputInUse(f"{target}: was made by another process in the meantime") from error
         restore_retired(target)
         raise

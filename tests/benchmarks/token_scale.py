@@ -27,7 +27,7 @@ from tests.benchmarks.scale import LIMIT, fitted, tell_memory
 from tests.support.fit_variants import table
 
 Whole = NDArray[np.int64]
-STEPS, BLOCK, TOPICS = 20, 10_000, 50
+BLOCK, TOPICS = 10_000, 50
 INGEST = """
 import pathlib, re, sys, time
 import ibpdist
@@ -110,6 +110,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--entries", type=int, default=100, help="different words of a document, about")
     parser.add_argument("-K", type=int, default=100)
     parser.add_argument("--system", default="counts-finite")
+    parser.add_argument("--steps", type=int, default=20)
     return parser.parse_args(arguments)
 
 
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = [ingested(tenth, folder / "tenth.zarr"), ingested(whole, store)]
     print(table(("entries", "ingest, s", "reading, s", "ratio", "peak, MB"), lines), flush=True)
     given = ["--system", options.system, "--memory", str(LIMIT)]
-    took, planned, highest = fitted(store, folder / "run", options.K, STEPS, given)
+    took, planned, highest = fitted(store, folder / "run", options.K, options.steps, given)
     print(f"{options.system}, K = {options.K}: a step {took:.2f} s")
     tell_memory(planned, highest)
     return 0

@@ -191,6 +191,10 @@ def h5ad(path, x, kind="csr_matrix", layer=False):
             group = file.create_group(frame)
             group.attrs["_index"] = "_index"
             group["_index"] = [f"{frame}{at}" for at in range(size)]
+        file["obs"]["depth"], file["obs"]["batch"] = np.arange(len(x)), [f"b{at % 3}" for at in range(len(x))]
+        kinds = file["obs"].create_group("kind")
+        kinds.attrs["encoding-type"] = "categorical"
+        kinds["categories"], kinds["codes"] = ["T cell", "B cell"], np.arange(len(x)) % 3 - 1
     return path
 
 
@@ -203,12 +207,47 @@ def test_anndata_comes_with_its_names(tmp_path):
     assert data.row_coords(0)["row"][29] == "obs29"
 
 
+def test_columns_of_obs_are_covariates(tmp_path):
+    x = counts()
+    ibp.ingest(h5ad(tmp_path / "x.h5ad", x), tmp_path / "x.zarr", covariates=["depth", "batch", "kind"])
+    found = ibp.open_dataset(tmp_path / "x.zarr").row_coords(0)
+    assert found["depth"][:3].tolist() == [0, 1, 2]
+    assert found["batch"][:4].tolist() == ["b0", "b1", "b2", "b0"]
+    assert found["kind"][:3].tolist() == ["", "T cell", "B cell"]
+    with pytest.raises(UsageError, match="obs has no column age: choose one of batch, depth, kind"):
+        ibp.ingest(tmp_path / "x.h5ad", tmp_path / "y.zarr", covariates=["age"])
+    with pytest.raises(UsageError, match="has no use for vocabulary"):
+        ibp.ingest(tmp_path / "x.h5ad", tmp_path / "y.zarr", vocabulary="words.txt")
+
+
+def test_sparse_matrices_and_stores_of_counts_are_ingested_as_they_are(tmp_path):
+    x = counts()
+    ibp.ingest(sparse.csc_array(x), tmp_path / "x.zarr")
+    first = ibp.open_dataset(tmp_path / "x.zarr")
+    assert first.manifest.of_counts
+    ibp.ingest(tmp_path / "x.zarr", tmp_path / "y.zarr")
+    assert ibp.open_dataset(tmp_path / "y.zarr").fingerprint == first.fingerprint
+    ibp.ingest(sparse.csc_array(x), tmp_path / "turned.zarr", rows_in="columns")
+    np.testing.assert_array_equal(values(tmp_path / "turned.zarr"), x.T)
+    with pytest.raises(UsageError, match="columns of counts cannot be taken as rows"):
+        ibp.ingest(tmp_path / "x.zarr", tmp_path / "z.zarr", rows_in="columns")
+
+
+@pytest.mark.parametrize("wrong", [[0, 2, 1], [1, 2, 3], [0, 1, 2], [0, 2, 9], [0, 3]])
+def test_starts_that_do_not_fit_are_found(tmp_path, wrong):
+    parts = {"indices": [0, 1, 0], "data": [1, 1, 1], "indptr": wrong, "shape": [2, 2], "format": b"csr"}
+    np.savez(tmp_path / "x.npz", **{name: np.array(part) for name, part in parts.items()})
+    with pytest.raises(InputError, match="is damaged: its starts do not fit its entries"):
+        ibp.ingest(tmp_path / "x.npz", tmp_path / "x.zarr")
+    assert not (tmp_path / "x.zarr").exists()
+
+
 def test_other_matrices_of_anndata_are_named(tmp_path):
     x = counts()
     with pytest.raises(UsageError, match="X is csc_matrix: save it as csr"):
         ibp.ingest(h5ad(tmp_path / "x.h5ad", x, "csc_matrix"), tmp_path / "x.zarr")
     h5ad(tmp_path / "y.h5ad", x, layer=True)
-    with pytest.raises(UsageError, match=r"X is array: .* or name a layer with key=layers/raw"):
+    with pytest.raises(UsageError, match=r"X is dense: .* or name a layer with key=layers/raw"):
         ibp.ingest(tmp_path / "y.h5ad", tmp_path / "y.zarr")
     ibp.ingest(tmp_path / "y.h5ad", tmp_path / "y.zarr", key="layers/raw")
     np.testing.assert_array_equal(values(tmp_path / "y.zarr"), x)

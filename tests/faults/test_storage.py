@@ -4,38 +4,17 @@ import errno
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from ibpdist.base.errors import IbpError, StorageError
 from ibpdist.campaigns.verify import verify
 from tests.support.compare import assert_same_result
+from tests.support.failing import OPERATIONS, Crash, Failing
 from tests.support.logs import objectives
 from tests.support.toy import blobs, save_blobs, toy_fit, toy_spec
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600), pytest.mark.usefixtures("save_whenever_due")]
-OPERATIONS = [(os, "fsync"), (Path, "replace"), (Path, "rename"), (Path, "mkdir"), (Path, "unlink")]
-
-
-class Crash(BaseException):
-    """The end of the process."""
-
-
-class Failing:
-    """Lets the operation number `at` fail, and counts them."""
-
-    def __init__(self, at, failure):
-        self.at, self.failure, self.seen = at, failure, 0
-
-    def wrap(self, plain):
-        def operation(*args, **options):
-            self.seen += 1
-            if self.seen == self.at:
-                raise self.failure()
-            return plain(*args, **options)
-
-        return operation
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
@@ -16,8 +16,10 @@ from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.count_sources._base import CountBlock, RowBuilder, blocks_of
 from ibpdist.data.entries import Entries
 
-PART = 1 << 19
-"""Entries that are read at once."""
+PART, ROWS = 1 << 19, 1 << 16
+"""Entries, and starts of rows, that are read at once."""
+RowColumn = Callable[[int, int], NDArray[Any]]
+"""Reads the values of some adjoining rows."""
 
 
 class Stream(Protocol):
@@ -38,7 +40,8 @@ class CompressedRows:
     open_parts: Any
     """() -> (starts, columns, counts) as streams."""
     words: NDArray[Any] | None = None
-    labels: NDArray[Any] | None = None
+    beside: Mapping[str, RowColumn] = field(default_factory=dict)
+    """Labels and covariates of rows by name."""
     notes: list[str] = field(default_factory=list)
 
     def column_coords(self) -> dict[str, NDArray[Any]]:
@@ -47,29 +50,47 @@ class CompressedRows:
     def count_blocks(self) -> Iterator[CountBlock]:
         done = 0
         for block in blocks_of(self._parts()):
-            coords = {} if self.labels is None else {"row": self.labels[done : done + block.entries.rows]}
-            yield CountBlock(block.entries, coords)
-            done += block.entries.rows
+            stop = done + block.entries.rows
+            yield CountBlock(block.entries, {name: read(done, stop) for name, read in self.beside.items()})
+            done = stop
 
     def _parts(self) -> Iterator[Entries | None]:
         builder = RowBuilder(self.name, self.columns, self.rows)
         starts, columns, counts = self.open_parts()
-        ends = _whole(starts.take(self.rows + 1))
-        at = 0
-        while (given := columns.take(PART)).size:
-            values = counts.take(given.size)
-            rows = np.searchsorted(ends, np.arange(at, at + given.size), side="right") - 1
-            self._refuse(given, values, rows)
-            yield builder.add(rows, _whole(given), _whole(values))
-            at += given.size
-        if at != ends[-1] or ends[0] != 0 or (np.diff(ends) < 0).any():
-            raise InputError("is damaged: its starts do not fit its entries", file=self.name, kind="format")
+        last, row = int(starts.take(1).sum()), 0
+        sound = last == 0
+        while sound and (ends := _whole(starts.take(ROWS))).size:
+            lengths = np.diff(ends, prepend=last)
+            sound = bool((lengths >= 0).all())
+            if sound:
+                yield from self._rows(builder, row, lengths, columns, counts)
+            last, row = int(ends[-1]), row + ends.size
+        if not sound or row != self.rows or columns.take(1).size:
+            raise self._damaged("its starts do not fit its entries")
         yield builder.finish()
         self.notes = builder.note()
 
+    def _rows(
+        self, builder: RowBuilder, first: int, lengths: NDArray[np.int64], columns: Stream, counts: Stream
+    ) -> Iterator[Entries | None]:
+        """Rows from `first` on with `lengths` (row) entries."""
+        ends, done = np.cumsum(lengths), 0
+        while done < ends[-1]:
+            given = columns.take(min(PART, int(ends[-1]) - done))
+            values = counts.take(given.size)
+            if not given.size:
+                raise self._damaged("its starts do not fit its entries")
+            rows = first + np.searchsorted(ends, np.arange(done, done + given.size), side="right")
+            self._refuse(given, values, rows)
+            yield builder.add(rows, _whole(given), _whole(values))
+            done += given.size
+
+    def _damaged(self, reason: str) -> InputError:
+        return InputError(f"is damaged: {reason}", file=self.name, kind="format")
+
     def _refuse(self, columns: NDArray[Any], counts: NDArray[Any], rows: NDArray[np.int64]) -> None:
         if columns.size != counts.size:
-            raise InputError("is damaged: more columns than counts", file=self.name, kind="format")
+            raise self._damaged("more columns than counts")
         outside = (columns < 0) | (columns >= self.columns)
         with np.errstate(invalid="ignore"):
             wrong = ~(counts >= 0) | (counts != np.floor(counts)) | ~np.isfinite(counts)

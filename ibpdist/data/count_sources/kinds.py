@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.count_sources._base import CountTable
-from ibpdist.data.count_sources.anndata import open_h5ad
 from ibpdist.data.count_sources.compressed_rows import is_sparse_npz, sparse_npz
 from ibpdist.data.count_sources.docword import Docword
 from ibpdist.data.count_sources.lda_c import LdaC
@@ -21,12 +20,11 @@ from ibpdist.data.count_sources.text import TextFile
 
 _DOCUMENT = re.compile(r"\d+( \d+:\d+)+ *\Z")
 Words = NDArray[Any] | None
-OPEN: Mapping[str, Callable[[Path, Words, str | None, bool], CountTable]] = {
-    "docword": lambda path, words, key, turned: Docword(path, words),
-    "lda-c": lambda path, words, key, turned: LdaC(path, words),
-    "matrix market": lambda path, words, key, turned: MatrixMarket(path, words, turned),
-    "npz": lambda path, words, key, turned: sparse_npz(path, words),
-    "anndata": lambda path, words, key, turned: open_h5ad(path, key),
+OPEN: Mapping[str, Callable[[Path, Words, bool], CountTable]] = {
+    "docword": lambda path, words, turned: Docword(path, words),
+    "lda-c": lambda path, words, turned: LdaC(path, words),
+    "matrix market": MatrixMarket,
+    "npz": lambda path, words, turned: sparse_npz(path, words),
 }
 
 
@@ -47,11 +45,15 @@ def kind_of(path: Path, suffix: str) -> str | None:
     return None
 
 
-def open_counts(kind: str, path: Path, vocabulary: Path | None, key: str | None, turned: bool) -> CountTable:
-    """The table of a file; `turned` takes its columns as rows."""
+def open_counts(kind: str, path: Path, vocabulary: Path | None, turned: bool) -> CountTable:
+    """The table of a file that has no names of its own; `turned` takes its columns as rows."""
     if turned and kind != "matrix market":
-        raise UsageError(f"{path.name}: its columns cannot be taken as rows: turn the matrix first")
-    return OPEN[kind](path, None if vocabulary is None else words_of(vocabulary), key, turned)
+        raise refuse_turned(path.name)
+    return OPEN[kind](path, None if vocabulary is None else words_of(vocabulary), turned)
+
+
+def refuse_turned(name: str) -> UsageError:
+    return UsageError(f"{name}: its columns cannot be taken as rows: turn the matrix first")
 
 
 def words_of(path: Path) -> NDArray[Any]:

@@ -9,15 +9,18 @@ from typing import Any
 
 from ibpdist.base.errors import InputError, UsageError
 from ibpdist.data.count_sources._base import CountTable
+from ibpdist.data.count_sources.held import CountRows
+from ibpdist.data.dense_rows import by_entries
 from ibpdist.data.sources._base import Table
+from ibpdist.data.sparse_array import SparseArray, is_sparse
 
 _TEXT = (".csv", ".tsv", ".tab", ".txt")
 _USERS = {
-    "key": "npz files, Zarr groups and Datasets",
+    "key": "npz files, Zarr groups, Datasets and h5ad",
     "delimiter": "text tables",
     "header": "text tables",
     "label_column": "text tables and DataFrames",
-    "covariates": "text tables and DataFrames",
+    "covariates": "text tables, DataFrames and h5ad",
     "vocabulary": "files of counts: docword, LDA-C, Matrix Market, npz of scipy",
 }
 
@@ -50,14 +53,16 @@ def open_table(source: Any, scratch: Path, options: Options) -> Table | CountTab
         raise InputError(f"cannot be read: {error.strerror or error}", file=path.name, kind="file") from error
 
 
-def _of_object(thing: Any, scratch: Path, options: Options) -> Table:
+def _of_object(thing: Any, scratch: Path, options: Options) -> Table | CountTable:
     from ibpdist.data.sources.array import table_of
     from ibpdist.data.sources.frame import frame_table, is_frame
-    from ibpdist.data.sources.stored import SourceTable
 
+    if is_sparse(thing):
+        _refuse_unused(options, "sparse matrix")
+        return CountRows(SparseArray(thing.T if options.rows_in == "columns" else thing), "array")
     if hasattr(thing, "read") and hasattr(thing, "fingerprint"):
         _refuse_unused(options, "dataset")
-        return _turned(SourceTable(thing, "dataset"), scratch, options)
+        return _of_source(thing, "dataset", scratch, options)
     if is_frame(thing):
         _refuse_unused(options, "DataFrame", "label_column", "covariates")
         beside: dict[str, Any] = {"label_column": options.label_column, "covariates": options.covariates}
@@ -66,11 +71,22 @@ def _of_object(thing: Any, scratch: Path, options: Options) -> Table:
     return table_of(thing, rows_in=options.rows_in, key=options.key)
 
 
+def _of_source(source: Any, name: str, scratch: Path, options: Options) -> Table | CountTable:
+    """The rows of a dataset; they stay entries where they are."""
+    from ibpdist.data.sources.stored import SourceTable
+
+    if not by_entries(source):
+        return _turned(SourceTable(source, name), scratch, options)
+    if options.rows_in == "columns":
+        raise UsageError(f"{name}: columns of counts cannot be taken as rows: turn the matrix first")
+    return CountRows(source, name)
+
+
 def _of_path(path: Path, scratch: Path, options: Options) -> Table | CountTable:
     from ibpdist.data.sources import csv, npy
 
     if path.is_dir():
-        return _turned(_of_directory(path, options), scratch, options)
+        return _of_directory(path, scratch, options)
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     of_counts = _of_counts(path, suffix, options)
     if of_counts is not None:
@@ -100,28 +116,33 @@ def _of_path(path: Path, scratch: Path, options: Options) -> Table | CountTable:
 def _of_counts(path: Path, suffix: str, options: Options) -> CountTable | None:
     """The table of a file of counts by the cells that are not zero; None of other files."""
     from ibpdist.data.count_sources import kinds
+    from ibpdist.data.count_sources.anndata import open_h5ad
 
     name = kinds.kind_of(path, suffix)
     if name is None:
         return None
-    used = ("vocabulary", "key") if name == "anndata" else ("vocabulary",)
-    _refuse_unused(options, path.name, *used)
-    return kinds.open_counts(name, path, options.vocabulary, options.key, options.rows_in == "columns")
+    turned = options.rows_in == "columns"
+    if name == "anndata":
+        _refuse_unused(options, path.name, "key", "covariates")
+        if turned:
+            raise kinds.refuse_turned(path.name)
+        return open_h5ad(path, options.key, options.covariates)
+    _refuse_unused(options, path.name, "vocabulary")
+    return kinds.open_counts(name, path, options.vocabulary, turned)
 
 
-def _of_directory(path: Path, options: Options) -> Table:
+def _of_directory(path: Path, scratch: Path, options: Options) -> Table | CountTable:
     from ibpdist.data import manifest
-    from ibpdist.data.sources.stored import SourceTable
     from ibpdist.data.sources.zarr import is_zarr, open_zarr
     from ibpdist.data.store import open_dataset
 
     if manifest.is_ours(path):
         _refuse_unused(options, path.name, *(["key"] if options.key == "x" else []))
-        return SourceTable(open_dataset(path), path.name)
+        return _of_source(open_dataset(path), path.name, scratch, options)
     if not is_zarr(path):
         raise InputError("is a directory but not Zarr: expected a matrix", file=path.name, kind="format")
     _refuse_unused(options, path.name, "key")
-    return open_zarr(path, key=options.key)
+    return _turned(open_zarr(path, key=options.key), scratch, options)
 
 
 def _refuse_unused(options: Options, what: str, *used: str) -> None:
