@@ -14,15 +14,16 @@ from urllib.parse import urlsplit
 
 from ibpdist.base.errors import UsageError
 from ibpdist.data._base import Source
-from ibpdist.data.sizes import data_bytes
+from ibpdist.data.dense_rows import by_entries
+from ibpdist.data.sizes import ENTRY, data_bytes
 from ibpdist.engine.memory import Plan, available, plan
 
 if TYPE_CHECKING:
     from ibpdist.engine.cluster import Cluster
 
 log = logging.getLogger("ibpdist")
-SMALL = 64 << 20
-"""Data of fewer bytes are fitted in this process: starting others takes longer than the fit."""
+SMALL, SMALL_ENTRIES = 64 << 20, 1 << 20
+"""Data of fewer bytes, and counts of fewer entries, are fitted in this process: starting others takes longer."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Place:
     def for_data(self, source: Source, kept: bool) -> Place:
         """This place when it was chosen; else one process a core when data are large and the run is `kept`,
         and this process otherwise."""
-        size, cores = data_bytes(source), os.cpu_count() or 1
-        if self.distributed or self.serial or not kept or size < SMALL or cores == 1:
+        cores = os.cpu_count() or 1
+        if self.distributed or self.serial or not kept or not are_large(source) or cores == 1:
             return self
         return replace(self, workers=cores)
 
@@ -77,8 +78,7 @@ class Place:
         """Threads of work that stays in one process: as chosen, else one a core when data are large."""
         if self.scheduler:
             raise UsageError("this runs in one process; give workers (threads) instead of a scheduler")
-        size = data_bytes(source)
-        return 1 if self.serial else self.workers or (os.cpu_count() or 1 if size >= SMALL else 1)
+        return 1 if self.serial else self.workers or (os.cpu_count() or 1 if are_large(source) else 1)
 
     def options(self) -> dict[str, Any]:
         """The values that were given, as keywords of the functions of the library."""
@@ -138,3 +138,8 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def are_large(source: Source) -> bool:
+    """Whether several processes are worth their start."""
+    return data_bytes(source) >= (SMALL_ENTRIES * ENTRY if by_entries(source) else SMALL)

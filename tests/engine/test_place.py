@@ -1,5 +1,7 @@
 """Where a fit runs, and what is refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,13 @@ def test_small_data_stay_here():
 def test_large_data_get_a_process_a_core():
     assert LARGE.rows * LARGE.columns * np.dtype(np.float32).itemsize >= 64 << 20
     assert Place().for_data(LARGE, kept=True) == Place(workers=4)
+
+
+def test_counts_are_large_by_their_entries():
+    counts = SimpleNamespace(rows=10**6, columns=50_000, largest_chunk=10**5, all_entries=(1 << 20) - 1)
+    assert Place().for_data(counts, kept=True) == Place(), "whatever the number of cells"
+    counts.all_entries = 1 << 20
+    assert Place().for_data(counts, kept=True) == Place(workers=4)
 
 
 def test_without_a_run_nothing_is_started():
