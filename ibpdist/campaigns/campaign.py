@@ -109,6 +109,12 @@ class Campaign:
             )
         return fits[int(np.nanargmax(level))]
 
+    def restarts_of(self, fit: Fit) -> list[Fit]:
+        """The fits that differ from one by their restart alone, and have ended."""
+        same = {name: value for name, value in fit.labels.items() if name != "restart"}
+        fits = self.with_labels(**same)
+        return [one for one in fits if np.isfinite(self.number(one, "objective"))]
+
     def bests(self) -> list[Fit]:
         """The best fit of each hold-out that has one, in the order of the grid; the first is what stands
         for the campaign."""
@@ -231,3 +237,15 @@ def run_of(path: Path) -> Path:
             f"{path}: fits with different hold-outs cannot be compared; name the best of one: {some or path}"
         )
     return fit_folder(path, campaign.best_fit().id)
+
+
+def runs_to_score(path: Path) -> list[Path]:
+    """The runs whose predictions are averaged: of a campaign of counts the restarts of its best fit."""
+    best = run_of(path)
+    if best == path:
+        return [path]
+    campaign = open_campaign(path)
+    fit = campaign.best_fit()
+    if not systems.find(str(fit.labels["system"])).counts:
+        return [best]
+    return [fit_folder(path, one.id) for one in campaign.restarts_of(fit)]

@@ -54,13 +54,13 @@ def evaluate(run: Path, store: Path | None, quiet: bool, verbose: bool, **option
     Prints the score in nats per cell and its Monte Carlo error. Without STORE the cells held out
     from the fit are scored; with STORE the rows of another dataset, some columns predicted from the
     others. Of counts one half of the tokens of each row is predicted from the other, and the error is
-    that over rows.
+    that over rows; restarts are averaged, those of the best fit of a campaign too.
     """
     from ibpdist.evaluate.heldout import evaluate as evaluate_
     from ibpdist.evaluate.heldout import summary
 
     with counting("evaluate", quiet=quiet) as progress:
-        scored = evaluate_(_fit_of(run), store, progress=progress, **given(**options))
+        scored = evaluate_(_to_score(run), store, progress=progress, **given(**options))
     click.echo(summary(scored))
 
 
@@ -136,6 +136,17 @@ def export(run: Path, directory: Path, overwrite: bool, quiet: bool, verbose: bo
     if not quiet:
         for file in files:
             inform(file)
+
+
+def _to_score(run: Path) -> list[Path]:
+    """The path of a fit; of a campaign of counts those of all restarts of its best fit."""
+    from ibpdist.campaigns.campaign import runs_to_score
+
+    runs = runs_to_score(run)
+    if len(runs) == 1:
+        return [_fit_of(run)]
+    click.echo(f"ibpdist: {run} is a campaign; averaging the {len(runs)} restarts of its best fit", err=True)
+    return runs
 
 
 def _fit_of(run: Path) -> Path:

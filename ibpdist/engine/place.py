@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("ibpdist")
 SMALL, SMALL_ENTRIES = 64 << 20, 1 << 20
-"""Data of fewer bytes, and counts of fewer entries, are fitted in this process: starting others takes longer."""
+"""Data of fewer bytes, or counts of fewer entries, are fitted in this process: it begins sooner."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ is better than any of them (counts.md 8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,21 @@ from ibpdist.runs.layout import state_of
 
 DRAWS = 15
 """Most draws of a sampler that are averaged."""
+
+
+def alike(results: Sequence[xr.DataTree]) -> xr.DataTree:
+    """The first of some fits whose predictions are averaged: of the same rows of counts."""
+    if not results:
+        raise UsageError("no run is given")
+    first = results[0]
+    for other in results[1:]:
+        if not all(systems.of_result(one.attrs).counts for one in (first, other)):
+            raise UsageError("predictions of several runs are averaged for counts only: give one run")
+        if other.attrs["fingerprint"] != first.attrs["fingerprint"]:
+            raise UsageError(
+                "the runs did not see the same rows: their fingerprints differ; score them apart"
+            )
+    return first
 
 
 def token_predictors(run: Run) -> list[PredictsTokens]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ibpdist.data.splits import HeldRows
 from ibpdist.data.store import Dataset, open_dataset
 from ibpdist.engine.place import Place
 from ibpdist.evaluate import perplexity
-from ibpdist.evaluate.counts import hidden_tokens, token_predictors
+from ibpdist.evaluate.counts import alike, hidden_tokens, token_predictors
 from ibpdist.evaluate.fitted import Run, name_of, predictors_of, result_of, rows_for, spec_of
 from ibpdist.evaluate.own_rows import own_rows
 from ibpdist.evaluate.perplexity import token_scores
@@ -93,7 +94,7 @@ class Scorer:
 
 
 def evaluate(
-    run: Run,
+    run: Run | Sequence[Run],
     data: object = None,
     *,
     visible: ArrayLike = "even",
@@ -110,7 +111,8 @@ def evaluate(
 
     Of a fit of counts half of the tokens of each new row are scored given the others; the result has, by
     `estimate` (prediction, with dispersion, unigram), nats per token, perplexity, and their errors over rows.
-    All restarts of a run on disk are averaged. The rest of this text is about cells of real-valued data.
+    All restarts of a run on disk are averaged, and so are several runs, whose score is not kept. The rest of
+    this text is about cells of real-valued data.
 
     `visible` is "even", "odd", one flag a column, or "fitted" when `data` are those of the fit:
     then the cells that it saw. Data that were ingested raw, and arrays, are centred and scaled as those of
@@ -125,13 +127,15 @@ def evaluate(
     result has it under `heldout`.
     """
     place = Place(workers, serial, scheduler)
-    result = result_of(run)
+    runs: list[Run] = [run] if isinstance(run, str | Path | xr.DataTree) else list(run)
+    result = alike([result_of(one) for one in runs])
     named = visible if isinstance(visible, str) else ""
     if systems.of_result(result.attrs).counts:
         if named not in ("even", "fitted"):
             raise UsageError("visible hides columns, and of counts half of the tokens of each row are hidden")
         source, hidden = hidden_tokens(result, data, named == "fitted", seed)
-        scored = token_scores(token_predictors(run), source, hidden, place.threads(source), progress)
+        of_tokens = [predictor for one in runs for predictor in token_predictors(one)]
+        scored = token_scores(of_tokens, source, hidden, place.threads(source), progress)
     else:
         of = predictors_of(result)
         if data is None and named not in ("even", "fitted"):
@@ -142,8 +146,8 @@ def evaluate(
             source, protocol = rows_for(result, data), columns_visible(visible, len(of[0].noise))
         plan, threads = Sampling(chains, draws, seed), place.threads(source)
         scored = score(of, source, protocol, plan, uneven=uneven, threads=threads, progress=progress)
-    if not isinstance(run, xr.DataTree):
-        scores.keep(run, scored, _name(result, data), source.fingerprint)
+    if len(runs) == 1 and not isinstance(runs[0], xr.DataTree):
+        scores.keep(runs[0], scored, _name(result, data), source.fingerprint)
     return scored
 
 

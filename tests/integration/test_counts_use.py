@@ -7,6 +7,8 @@ import pytest
 
 import ibpdist as ibp
 from ibpdist.base.errors import UsageError
+from ibpdist.campaigns.campaign import runs_to_score
+from ibpdist.campaigns.directory import fit_folder
 from ibpdist.data.held_tokens import HeldTokens
 from ibpdist.evaluate.counts import token_predictors
 from ibpdist.evaluate.heldout import summary
@@ -122,7 +124,17 @@ def test_a_campaign_is_ranked_by_tokens(made, tmp_path):
     held = found.summary["heldout"]
     assert np.isfinite(held).all()
     assert (held.sel(truncation=K).mean() > held.sel(truncation=2).mean()).item()
-    assert found.best_fit().labels["truncation"] == K
+    best = found.best_fit()
+    assert best.labels["truncation"] == K
+    runs = runs_to_score(tmp_path / "campaign")
+    assert runs == [fit_folder(tmp_path / "campaign", one.id) for one in found.restarts_of(best)]
+    assert len(runs) == 2
+    score = float(ibp.evaluate(runs).score.sel(estimate="prediction"))
+    alone = [float(ibp.evaluate(one).score.sel(estimate="prediction")) for one in runs]
+    assert score > np.mean(alone), "the mean prediction is better than predictions are on average"
+    other = ibp.fit(store, system="counts-finite", K=2, steps=2)
+    with pytest.raises(UsageError, match="did not see the same rows"):
+        ibp.evaluate([runs[0], other])
 
 
 def test_campaigns_of_counts_and_of_real_valued_data_are_apart(made, tmp_path):
