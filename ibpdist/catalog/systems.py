@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
+from ibpdist.base.words import PREDICTION
 from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions, default_start, starts
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class System:
     @property
     def sampler(self) -> bool:
         return self.rules.z is Rule.DRAW
+
+    @property
+    def objective(self) -> str:
+        """What its objective is called: a fit that hides tokens is compared by how well it predicts them."""
+        return PREDICTION if "hidden" in METHODS[self.method].settings else "objective"
 
     @property
     def in_turn(self) -> bool:

@@ -1,4 +1,4 @@
-"""Draws of the atoms of a beta process given their counts (beta_process.md 8).
+"""Draws of the atoms of a beta process given their counts (beta_process.md 11).
 
 No atom is beyond round `last`, which is drawn too: given it, atoms depend on each other only through how many
 share a round. Where a decay moves, the round of its atom is summed out, and drawn again.
@@ -30,9 +30,6 @@ from ibpdist.kernels.atom_laws import (
 )
 from ibpdist.kernels.options import OPTIONS
 from ibpdist.kernels.row_numbers import gamma
-
-TRIES = 4
-"""Attempts to change the number of rounds after every sweep over the atoms."""
 
 
 @njit(**OPTIONS)
@@ -174,8 +171,9 @@ def _draw_last(numbers, length, least):
 
 
 @njit(cache=True, **OPTIONS)
-def draw_atoms(numbers, fixed, atoms, c, sweeps):
-    """The concentration after so many sweeps; atoms are changed in place."""
+def draw_atoms(numbers, fixed, atoms, c, sweeps, tries):
+    """The concentration after so many sweeps, each with so many tries to change the number of rounds; atoms
+    are changed in place."""
     count, rounds = atoms.rounds.size, fixed.length.size
     others, terms = np.zeros(rounds, np.int64), np.zeros(rounds)
     last = _draw_last(numbers, fixed.length, atoms.rounds.max())
@@ -189,6 +187,6 @@ def draw_atoms(numbers, fixed, atoms, c, sweeps):
             others[atoms.rounds[k] - 1] += 1
         if fixed.low < fixed.high:
             c = _draw_level(numbers, fixed, atoms, c)
-        for _ in range(TRIES):
+        for _ in range(tries):
             c, last = _try_last(numbers, fixed, atoms, c, last, others, terms)
     return c

@@ -1,4 +1,4 @@
-"""Densities that draws of the atoms of a beta process are made from (beta_process.md 8).
+"""Densities that draws of the atoms of a beta process are made from (beta_process.md 11).
 
 pi = V exp(-T). An atom has its round d, from 1, its decay T, which is zero in the first round alone, log V
 and log(1 - V).

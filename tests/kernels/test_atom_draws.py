@@ -194,7 +194,7 @@ def test_known_concentrations_stay_and_bounds_hold():
         atoms = AtomState(np.array([1, 2]), np.array([0.0, 0.4]), np.log([0.3, 0.3]), np.log([0.7, 0.7]))
         c, drawn = math.exp(0.3), numbers()
         for _ in range(50):
-            c = atom_draws.draw_atoms(drawn, fixed([3, 0], [2, 5], bounds=(low, high)), atoms, c, 2)
+            c = atom_draws.draw_atoms(drawn, fixed([3, 0], [2, 5], bounds=(low, high)), atoms, c, 2, 1)
             assert low - 1e-12 <= math.log(c) <= high + 1e-12
             assert (atoms.rounds <= 4).all()
             assert ((atoms.decays == 0) == (atoms.rounds == 1)).all()

@@ -180,9 +180,10 @@ def test_a_score_that_only_the_campaign_has_is_told(runs: dict[str, Path]) -> No
 
 
 def test_available_features_that_are_all_used_are_a_doubt(pages: Any) -> None:
-    assert "5 of 5 available features are used, so there may be more: try a larger K." in verdicts(
-        pages["fit"]
-    )
+    said = "5 of 5 available features are used, so there may be more: compare several K with ibpdist choose."
+    assert said in verdicts(pages["fit"])
+    of_draws = " of the draws use all 3 available features, so there may be more: compare several K"
+    assert of_draws in verdicts(pages["chains"])
 
 
 def test_the_trace_is_the_prediction_of_hidden_tokens(pages: Any, runs: Any) -> None:

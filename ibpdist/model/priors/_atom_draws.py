@@ -1,4 +1,4 @@
-"""Draws of the atoms of a beta process given their counts, with what they share (beta_process.md 8)."""
+"""Draws of the atoms of a beta process given their counts, with what they share (beta_process.md 11)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ibpdist.model.priors._mass import Mass
 
 CONCENTRATIONS = (1e-4, 1e4)
 """Between these a learned concentration is drawn."""
-SWEEPS = 20
-"""Sweeps over the atoms in an update."""
+SWEEPS, TRIES = 20, 4
+"""Sweeps over the atoms in an update, and attempts to change the number of rounds after each."""
 RARE, COMMON = 1e-6, 1 - 1e-6
 """Prevalences between which a chain begins."""
 
@@ -77,7 +77,7 @@ class AtomDraws:
     ) -> BetaProcessDraw:
         """Where a chain begins: at these prevalences (atom), in rounds that atoms have which are like them,
         with breaks of one length. A posterior mean may have all atoms in the first round, and chains that
-        begin there stay for long (beta_process.md 11)."""
+        begin there stay for long (beta_process.md 12)."""
         share = np.clip(prevalence, RARE, COMMON)
         chance = _atoms.begun(share, 1.0, Seen(np.zeros(share.size), 0.0), self.rounds).chance
         rounds = 1 + (rng.random((share.size, 1)) > np.cumsum(chance, axis=1)[:, :-1]).sum(axis=1)
@@ -93,7 +93,8 @@ class AtomDraws:
         rounds, decay, stick = at.rounds, np.array(at.decay), np.array(at.stick)
         atoms = atom_laws.AtomState(rounds, decay, stick[:, 0].copy(), stick[:, 1].copy())
         numbers = atom_laws.Numbers(rng.integers(1 << 32, size=2, dtype=np.uint64), np.zeros(1, np.int64))
-        level = atom_draws.draw_atoms(numbers, self._fixed(seen), atoms, float(at.concentration), SWEEPS)
+        fixed, level = self._fixed(seen), float(at.concentration)
+        level = atom_draws.draw_atoms(numbers, fixed, atoms, level, SWEEPS, TRIES)
         mass = float(at.mass)
         if self.mass == "learn":
             mass = rng.gamma(_atoms.VAGUE + len(decay)) / (_atoms.VAGUE + atoms.rounds.max())

@@ -176,7 +176,7 @@ class BetaProcess:
         return made
 
     def score(self, params: State, sums: PriorSums) -> dict[str, float]:
-        """Terms of beta_process.md 3, of all atoms; of a draw log densities (section 8)."""
+        """Terms of beta_process.md 3, of all atoms; of a draw log densities (beta_process.md 11)."""
         seen = seen_atoms(params, sums)
         on = float(seen.on @ params.levels[:, 0] + seen.off @ params.levels[:, 1])
         own = self._draws.score(params) if isinstance(params, BetaProcessDraw) else self._terms(params)
