@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-from ibpdist.kernels.options import INLINED, OPTIONS
+from ibpdist.kernels.options import OPTIONS
 from ibpdist.kernels.rounds import EXACT
 from ibpdist.kernels.row_numbers import uniform
 
@@ -65,25 +65,25 @@ def exponential(numbers):
     return -math.log(random(numbers))
 
 
-@njit(**INLINED)
+@njit(**OPTIONS)
 def log_not(x):
     """log(1 - e^x), x below zero."""
     return math.log(-math.expm1(x)) if x > -0.7 else math.log1p(-math.exp(x))
 
 
-@njit(**INLINED)
+@njit(**OPTIONS)
 def soft(x):
     """log(1 + e^x)."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@njit(**INLINED)
+@njit(**OPTIONS)
 def log_absent(rest, log_rest):
     """log(1 - e^-rest), also where rest underflows."""
     return log_rest if rest < TINY else log_not(-rest)
 
 
-@njit(**INLINED)
+@njit(**OPTIONS)
 def log_rest(log_on, log_off):
     """log(-log V), also where V is nearly one."""
     return log_off if log_on > -TINY else math.log(-log_on)
@@ -100,7 +100,7 @@ def prevalence(decay, log_on, log_off):
     return on, log_off + soft(log_on + log_not(-decay) - log_off)
 
 
-@njit(**INLINED)
+@njit(**OPTIONS)
 def paid(law, others):
     """The weight of a round that so many others are of."""
     return 1.0 / (1.0 + others) if law == EXACT else 1.0
