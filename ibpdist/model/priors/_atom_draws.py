@@ -75,9 +75,9 @@ class AtomDraws:
         mass: float,
         rng: np.random.Generator,
     ) -> BetaProcessDraw:
-        """Where a chain begins: at these prevalences (atom), in rounds of atoms as frequent as that, with breaks
-        of one length. A posterior mean may have all atoms in the first round, and chains that begin there stay
-        for long (beta_process.md 12)."""
+        """Where a chain begins: at these prevalences (atom), in rounds of atoms as frequent as that, with
+        breaks of one length. A posterior mean may have all atoms in the first round, and chains that begin
+        there stay for long (beta_process.md 12)."""
         share = np.clip(prevalence, RARE, COMMON)
         chance = _atoms.begun(share, 1.0, Seen(np.zeros(share.size), 0.0), self.rounds).chance
         rounds = 1 + (rng.random((share.size, 1)) > np.cumsum(chance, axis=1)[:, :-1]).sum(axis=1)
