@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 
 OVERWRITE = "pass --overwrite (in Python: overwrite=True)"
+PREDICTION = "prediction of hidden tokens"
+"""What the objective of counts without a bound is called."""
 
 
 def counted(number: int, noun: str) -> str:

@@ -22,7 +22,8 @@ from ibpdist.runs import result, scores
 from ibpdist.storage import events, sealed, zarr_groups
 
 NUMBERS = {
-    "objective": "bound with the tail of the prior; of a sampler the mean log joint density of its draws",
+    "objective": "bound with the tail of the prior; of counts without a bound log density of hidden tokens; "
+    "of a sampler the mean log joint density of its draws",
     "heldout": "nats per hidden cell, of counts per hidden token",
     "heldout_error": "Monte Carlo error of heldout, of counts its error over rows",
     "active": "features in more than half a row; of a sampler their most frequent number",

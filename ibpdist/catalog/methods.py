@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
+from ibpdist.base.rules import Rule
 
 if TYPE_CHECKING:
     from ibpdist.inference._base import AnyParallel
@@ -208,13 +209,12 @@ def variational(model: AnyModel, asked: MethodOptions) -> AnyParallel:
 
 
 def _prior_of_fit(prior: Any) -> Prior:
-    """The prior of the fit that a sampler with this one begins with; all priors that are sampled have a
-    mass."""
-    from ibpdist.model.priors._base import Number
-    from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+    """The prior of the fit that a sampler with this one begins with: the same where a fit can have it; all
+    priors that are sampled have a mass."""
     from ibpdist.model.priors.stick_breaking import StickBreaking
 
-    return StickBreaking(prior.mass) if prior.number is Number.UNLIMITED else BetaBernoulli(prior.mass)
+    found: Prior = prior if Rule.MEAN in prior.rules else StickBreaking(prior.mass)
+    return found
 
 
 def default_start(prior: Prior | type[Prior], weights: WeightsKind | type[WeightsKind]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import DRAW, HARD, MEAN, Rule, Rules
+from ibpdist.base.words import PREDICTION
 from ibpdist.catalog.methods import IN_TURN, METHODS, MethodOptions, default_start, starts
 
 if TYPE_CHECKING:
@@ -56,15 +57,20 @@ class System:
         return self.rules.z is Rule.DRAW
 
     @property
+    def objective(self) -> str:
+        """What its objective is called: a fit that hides tokens is compared by how well it predicts them."""
+        return PREDICTION if "hidden" in METHODS[self.method].settings else "objective"
+
+    @property
     def in_turn(self) -> bool:
         """Whether it takes the rows one after the other, so that one process holds them all."""
         return self.method in IN_TURN
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """Settings of its parts that it does not have: rows in turn have no intercept, and features that are
-        present or absent have one noise for all rows."""
-        found = ("intercept",) if self.in_turn else ()
+        """Settings of its parts that it does not have: rows in turn have no intercept, features that are
+        present or absent have one noise for all rows, and draws have no posterior with branches."""
+        found = (("intercept",) if self.in_turn else ()) + (("branches",) if self.sampler else ())
         return found if self.weights_type.has_weights else (*found, "row_noise")
 
     @property
@@ -151,14 +157,12 @@ SYSTEMS: Mapping[str, System] = _table(
     ),
     ("nmf-vi", "token_modes", "always", "gamma", MEAN, "variational factors of counts", "poisson_factors"),
     ("nmf", "token_modes", "always", "gamma", MEAN, "factors of counts, Lee and Seung", "poisson_points"),
-    (
-        "counts-gibbs-finite",
-        "token_draws",
-        "beta_bernoulli",
-        "gamma",
-        DRAW,
-        "exact sampler of counts, K features",
-        "poisson",
+    *(
+        (f"counts-gibbs-{name}", "token_draws", prior, "gamma", DRAW, summary, "poisson")
+        for name, prior, summary in (
+            ("finite", "beta_bernoulli", "exact sampler of counts, K features"),
+            ("beta-process", "beta_process", "exact sampler of counts, beta process"),
+        )
     ),
 )
 
@@ -192,6 +196,7 @@ def build(
 LACKED: Mapping[str, tuple[object, str]] = {
     "intercept": (False, "a system of all rows at once, such as lg-gibbs-infinite"),
     "row_noise": ("none", "a system with weights, such as fa-vi-infinite"),
+    "branches": ("two", "a variational fit, such as counts-beta-process"),
 }
 """Settings that some systems lack: as they are there, and which systems have them."""
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from ibpdist.base.errors import IbpError
+from ibpdist.base.words import PREDICTION
 from ibpdist.inference._base import Info
 
 Params_co = TypeVar("Params_co", covariant=True)
@@ -90,9 +91,10 @@ class Steady:
         slope, level = now.info.slope, abs(now.info.objective)
         if slope is None or slope > SLACK * self.rtol * level:
             return None
+        what = PREDICTION if "prediction" in now.info.terms else "objective"
         return Stop(
             StopCode.CONVERGED,
-            f"converged: the objective gained {slope:.3g} a step over the last {WINDOW} steps, "
+            f"converged: the {what} gained {slope:.3g} nats a step over the last {WINDOW} steps, "
             f"at most {SLACK * self.rtol:g} of {level:.6g}",
         )
 

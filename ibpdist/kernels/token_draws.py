@@ -24,10 +24,7 @@ import numpy as np
 from numba import njit
 
 from ibpdist.kernels.options import OPTIONS
-from ibpdist.kernels.philox import _philox
-
-_LOW = np.uint64(0xFFFFFFFF)
-_SMALL = 1e-300
+from ibpdist.kernels.row_numbers import SMALL, gamma, uniform
 
 
 class Globals(NamedTuple):
@@ -69,31 +66,6 @@ def no_sums(words: int, features: int) -> DrawnSums:
 
 
 @njit(**OPTIONS)
-def _uniform(row, place, key):
-    """A number inside (0, 1); place (one) counts those that the row has used."""
-    a, b, _, _ = _philox(row & _LOW, row >> np.uint64(32), np.uint64(place[0]), np.uint64(0), key[0], key[1])
-    place[0] += 1
-    return (np.float64(((a << np.uint64(32)) | b) >> np.uint64(12)) + 0.5) * 2.0**-52
-
-
-@njit(**OPTIONS)
-def _gamma(shape, row, place, key):
-    """Gamma(shape, 1): Marsaglia and Tsang 2000, with a power of a uniform below shape 1; never zero."""
-    least = shape if shape >= 1.0 else shape + 1.0
-    d = least - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        size = math.sqrt(-2.0 * math.log(_uniform(row, place, key)))
-        x = size * math.cos(2.0 * math.pi * _uniform(row, place, key))
-        v = (1.0 + c * x) ** 3
-        if v > 0.0 and math.log(_uniform(row, place, key)) < 0.5 * x * x + d - d * v + d * math.log(v):
-            break
-    if shape >= 1.0:
-        return d * v
-    return max(d * v * math.exp(math.log(_uniform(row, place, key)) / shape), _SMALL)
-
-
-@njit(**OPTIONS)
 def _draw_weights(n, row, place, key, known, rows):
     """z, w and c of a row given its tokens."""
     y, z, w, rate = rows.y[n], rows.z[n], rows.w[n], rows.rate[n]
@@ -104,12 +76,12 @@ def _draw_weights(n, row, place, key, known, rows):
         z[k], w[k] = 1, 0.0
         if y[k] == 0:
             on = 1.0 / (1.0 + math.exp(-(known.odds[k] + r * level)))
-            z[k] = _uniform(row, place, key) < on
+            z[k] = uniform(row, place, key) < on
         if z[k]:
-            w[k] = _gamma(r + y[k], row, place, key) / (1.0 + rate)
+            w[k] = gamma(r + y[k], row, place, key) / (1.0 + rate)
             a += r
             b += w[k]
-    rows.rate[n] = max(_gamma(a, row, place, key) / b, _SMALL)
+    rows.rate[n] = max(gamma(a, row, place, key) / b, SMALL)
 
 
 @njit(**OPTIONS)
@@ -123,7 +95,7 @@ def _draw_tokens(n, row, place, key, entries, known, rows, cumulated, sums):
             total += w[k] * word[k]
             cumulated[k] = total
         for _ in range(int(entries.counts[e])):
-            level = _uniform(row, place, key) * total
+            level = uniform(row, place, key) * total
             last = min(np.searchsorted(cumulated, level, side="right"), w.size - 1)
             y[last] += 1
             sums.y[entries.words[e], last] += 1.0
@@ -134,7 +106,7 @@ def _tables(tokens, shape, row, place, key):
     """l ~ CRT(tokens, shape): each token is the first of a table with probability r / (r + those before)."""
     number = 1.0 if tokens else 0.0
     for before in range(1, tokens):
-        number += _uniform(row, place, key) * (shape + before) < shape
+        number += uniform(row, place, key) * (shape + before) < shape
     return number
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
 from ibpdist.base.errors import UsageError
@@ -67,7 +67,7 @@ def refuse_sparse(observation: ObservationKind, prior: Prior) -> None:
 def refuse_rules(prior: Prior, weights: WeightsKind, observation: ObservationKind, rules: Rules) -> None:
     """Refuse rules that a part of a model has no update by, and weights of another kind of data."""
     wanted = [
-        (rules.prior, prior.name, prior.rules),
+        (rules.prior, _with_settings(prior), prior.rules),
         (rules.weights, f"{weights.name} weights", weights.rules),
         (rules.dictionary, f"{observation.name} dictionary", observation.rules),
     ]
@@ -82,6 +82,14 @@ def refuse_rules(prior: Prior, weights: WeightsKind, observation: ObservationKin
         )
     if len({rule is Rule.DRAW for rule in (rules.z, rules.weights, rules.prior, rules.dictionary)}) > 1:
         raise UsageError("rules: draw everything or nothing; a mixture bounds nothing")
+
+
+def _with_settings(prior: Any) -> str:
+    """The name of a prior, with settings that are not the defaults."""
+    told = [
+        f"{f.name}={getattr(prior, f.name)}" for f in fields(prior) if getattr(prior, f.name) != f.default
+    ]
+    return f"{prior.name} with {', '.join(told)}" if told else str(prior.name)
 
 
 TokenModel = CountModel[Poisson]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ibpdist.base.words import counted, duration
+from ibpdist.base.words import PREDICTION, counted, duration
 from ibpdist.campaigns.spec import in_words
 from ibpdist.catalog import systems
 from ibpdist.report import subsamples
@@ -30,7 +30,7 @@ def _answer(campaign: Any) -> Iterator[str]:
     for best in bests:
         scored = np.isfinite(campaign.number(best, "heldout"))
         active = counted(int(campaign.number(best, "active")), "feature")
-        judged = "held-out score" if scored else "objective"
+        judged = "held-out score" if scored else systems.find(best.spec.system).objective
         yield f"{active}, by the {judged} the best: {in_words(best.labels)}"
         yield from _again(campaign, best)
 
@@ -62,7 +62,14 @@ def _alike(stability: Any) -> str:
 def _table(campaign: Any) -> Iterator[str]:
     """The best of the restarts of each kind of fit."""
     dims = [name for name in campaign.spec.dims() if name != "restart"]
-    heads = [*dims, "objective", *(["held out"] if campaign.is_scored else []), "features", "steps", "ended"]
+    heads = [
+        *dims,
+        _objective(campaign),
+        *(["held out"] if campaign.is_scored else []),
+        "features",
+        "steps",
+        "ended",
+    ]
     rows = [heads, *(_row(campaign, dims, fits) for fits in _kinds(campaign))]
     widths = [max(len(row[at]) for row in rows) for at in range(len(heads))]
     for row in rows:
@@ -71,6 +78,12 @@ def _table(campaign: Any) -> Iterator[str]:
             for at, (text, width) in enumerate(zip(row, widths, strict=True))
         ]
         yield "  ".join(cells).rstrip()
+
+
+def _objective(campaign: Any) -> str:
+    """The head of the objectives of all fits."""
+    named = {systems.find(fit.spec.system).objective for fit in campaign.manifest.fits}
+    return "prediction" if named == {PREDICTION} else "objective"
 
 
 def _kinds(campaign: Any) -> list[list[Any]]:

@@ -15,6 +15,9 @@ COMPARABLE = 0.001
 """Nats a cell within which short fits from different starts are equally good."""
 ROUND_OFF = 1e-9
 """Objectives that differ by a smaller share are the same."""
+LARGER = "try a larger K (-K {1})"
+COMPARE = "compare several K with ibpdist choose (-K {0},{1})"
+"""What to do where all K features are used: where objectives of different K do not compare, the second."""
 
 
 def remarks(diagnosis: Any, truncation: int, weighted: bool) -> Iterator[str]:
@@ -68,10 +71,10 @@ def _other_starts(params: Any) -> Iterator[str]:
         )
 
 
-def used_up(truncation: int) -> str:
-    """For a fit in which every available feature is active."""
+def used_up(truncation: int, way: str = LARGER) -> str:
+    """For a fit in which every available feature is active, and what to do."""
     what = "the one available feature is" if truncation == 1 else f"all {truncation} available features are"
-    return f"{what} used, so there may be more: try a larger K (-K {2 * truncation})"
+    return f"{what} used, so there may be more: {way.format(truncation, 2 * truncation)}"
 
 
 def _constant(which: Any) -> Iterator[str]:

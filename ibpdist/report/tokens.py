@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ibpdist.base.words import counted
 from ibpdist.evaluate import posterior
-from ibpdist.report import diagnosis
+from ibpdist.report import cells, diagnosis
 from ibpdist.report.lines import Column, levels, percent, prior_words
 from ibpdist.report.words import top_words
 
@@ -72,13 +72,16 @@ def remarks(result: Any) -> Iterator[str]:
         yield f"{diagnosis.listed(active[few])} {verb} nearly no tokens ({of}): a smaller K does as well"
     yield from _same_words(active[~few], params["mean"].values)
     if len(active) >= truncation:
-        yield diagnosis.used_up(truncation)
+        yield diagnosis.used_up(truncation, diagnosis.COMPARE)
 
 
 def values(result: Any) -> Iterator[tuple[str, str]]:
     """Mass, and how well the fit predicts tokens of its rows that it did not see."""
     params = result["params"]
     yield from levels(params, prior_words(params))
+    if "score" not in params:
+        yield "objective", f"{float(result.attrs['objective']):,.4f}"
+        return
     score, tokens = float(params["score"]), int(params["scored_tokens"])
     of = f"{counted(tokens, 'hidden token')} of the rows ({score:.4f} nats a token)"
     yield "prediction", f"perplexity {perplexity(score)} of {of}" if tokens else "no tokens are hidden"
@@ -99,6 +102,8 @@ def heldout(scores: Any) -> str:
 
 def restarts(result: Any) -> str:
     """How many starts there were, and how far their perplexities are apart."""
+    if "score" not in result["params"]:
+        return cells.restarts(result)
     objectives = np.asarray(result["restarts"]["objective"].values)
     if diagnosis.agree(objectives):
         return f"{objectives.size}; all predict the hidden tokens alike"

@@ -39,6 +39,7 @@ PLACED = ("mean", "prevalence", "chance", "id", "weight_mean", "weight_shape", "
 """What is kept of every feature of a draw."""
 OPTIONAL = (
     "noise", "scale", "intercept", "weight_mean", "row_freedom", "weight_shape", "tokens", "eta",
+    "concentration",
 )  # fmt: skip
 """What only some models have."""
 
@@ -62,6 +63,7 @@ class Drawn:
     weight_shape: Array = dims("feature", default=np.nan)
     tokens: Array = dims("feature", default=np.nan)
     eta: Array = dims(default=np.nan)
+    concentration: Array = dims(default=np.nan)
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,7 @@ class DrawStore:
             **{name: named[name][1] for name in ("prevalence", "chance", "id")},
             intercept=_or_none(named, "intercept", mean.shape[1:]),
             weight_mean=_or_none(named, "weight_mean", mean.shape[:1]),
-            **{name: _or_none(named, name, ()) for name in ("row_freedom", "eta")},
+            **{name: _or_none(named, name, ()) for name in ("row_freedom", "eta", "concentration")},
             **{name: _or_none(named, name, mean.shape[:1]) for name in ("weight_shape", "tokens")},
         )
 

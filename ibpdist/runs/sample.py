@@ -121,7 +121,7 @@ def _posterior(run: RunDirectory, plan: Plan, terms: list[dict[int, dict[str, fl
 def _scalars(drawn: Drawn) -> dict[str, float]:
     """Mass, variances and freedom; of variances that differ by column the mean of their logarithms."""
     scalars = {"mass": float(drawn.mass)}
-    for name in ("row_freedom", "eta"):
+    for name in ("row_freedom", "eta", "concentration"):
         if np.isfinite(getattr(drawn, name)):
             scalars[name] = float(getattr(drawn, name))
     for name in ("noise", "scale"):

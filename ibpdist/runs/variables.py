@@ -92,7 +92,11 @@ PARAMS = Group(
         Variable("row_freedom", "", "degrees of freedom of the noise of rows, with `row_noise`"),
         Variable("mass", "", "expected number of features of a row; with rounds, of atoms of a round"),
         Variable("concentration", "", "of a beta process: the larger, the fewer rows share a feature"),
-        Variable("round_chance", "feature round", "probability of each round, of a beta process"),
+        Variable(
+            "round_chance",
+            "feature round",
+            "probability of each round, of a beta process; 1 for that of a draw",
+        ),
         Variable("common", "column", "share of the most frequent value, of the cells that were looked at"),
         Variable(
             "start_objective", "start", "objective of the short fits that a fit began with", "nats per cell"
@@ -272,6 +276,9 @@ POSTERIOR = Group(
         Variable("log_scale", "chain draw", "mean over the features of the log variance of their entries"),
         Variable("row_freedom", "chain draw", "degrees of freedom of the noise of rows, with `row_noise`"),
         Variable("eta", "chain draw", "of counts: concentration of the words of a feature"),
+        Variable(
+            "concentration", "chain draw", "of a beta process: the larger, the fewer rows share a feature"
+        ),
     ),
     "table",
 )
@@ -293,6 +300,9 @@ DRAWS = Group(
         Variable("weight_shape", "chain draw place", "of counts: shape of the weights of the feature"),
         Variable("tokens", "chain draw place", "of counts: number of tokens of the feature"),
         Variable("eta", "chain draw", "of counts: concentration of the words of a feature"),
+        Variable(
+            "concentration", "chain draw", "of a beta process: the larger, the fewer rows share a feature"
+        ),
         Variable("z", "chain draw row place", "whether the row has the feature"),
     ),
 )

@@ -16,6 +16,7 @@ SYSTEMS = {
     "ica-vi-beta-process": {"set": {}},
     "counts-infinite": {"counts": "dense", "set": {"inner": 1}},
     "counts-beta-process": {"counts": "sparse", "set": {"inner": 1}},
+    "counts-gibbs-beta-process": {"counts": "sparse", "set": {"inner": 1, "chains": 2, "thin": 3}},
     "fa-vi-finite": {"missing": 0.02, "set": {"missing": "rows", "noise": "column"}},
     "lg-gibbs-infinite": {"missing": 0.01, "set": {"chains": 2, "thin": 3, "births": 200}},
     "lg-gibbs-finite": {"missing": 0.05, "set": {"missing": "rows", "thin": 3}},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ibpdist.report.diagnosis import NAMED, listed, remarks, remarks_on_parameters, used_up
+from ibpdist.report.diagnosis import COMPARE, NAMED, listed, remarks, remarks_on_parameters, used_up
 
 
 def diagnosis(features: int = 5, **marks: Any) -> xr.Dataset:
@@ -82,6 +82,7 @@ def test_a_truncation_that_is_used_up() -> None:
     assert said(used_up=True) == [used_up(5)]
     assert used_up(12) == ("all 12 available features are used, so there may be more: try a larger K (-K 24)")
     assert used_up(1).startswith("the one available feature is used")
+    assert used_up(12, COMPARE).endswith("compare several K with ibpdist choose (-K 12,24)")
 
 
 def test_lists_of_features_are_cut() -> None:

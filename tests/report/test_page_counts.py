@@ -28,7 +28,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     fit = report_fits.counts(folder / "fit", restarts=2, holdout="rows:share=0.2")
     ibp.evaluate(fit)
     ibp.evaluate(fit, folder / "fit.zarr")
-    chains = report_fits.counts(folder / "chains", system="counts-gibbs-finite", K=3, steps=20, chains=2)
+    chains = report_fits.counts(
+        folder / "chains", system="counts-gibbs-beta-process", K=3, steps=20, chains=2
+    )
     spec = {
         "data": str(folder / "fit.zarr"),
         "system": "counts-finite",
@@ -178,9 +180,10 @@ def test_a_score_that_only_the_campaign_has_is_told(runs: dict[str, Path]) -> No
 
 
 def test_available_features_that_are_all_used_are_a_doubt(pages: Any) -> None:
-    assert "5 of 5 available features are used, so there may be more: try a larger K." in verdicts(
-        pages["fit"]
-    )
+    said = "5 of 5 available features are used, so there may be more: compare several K with ibpdist choose."
+    assert said in verdicts(pages["fit"])
+    of_draws = " of the draws use all 3 available features, so there may be more: compare several K"
+    assert of_draws in verdicts(pages["chains"])
 
 
 def test_the_trace_is_the_prediction_of_hidden_tokens(pages: Any, runs: Any) -> None:
@@ -194,6 +197,18 @@ def test_the_trace_is_the_prediction_of_hidden_tokens(pages: Any, runs: Any) -> 
     last = float(result["params"]["score"])
     low, high = (float(ticks[at].replace("\u2212", "-")) for at in (0, -1))
     assert low < last <= high
+
+
+def test_chains_tell_the_rounds_of_the_last_draw(pages: Any, runs: Any) -> None:
+    params = ibp.open_result(runs["chains"])["params"]
+    section = next(one for one in pages["chains"].all("section") if one.attributes["id"] == "rounds")
+    assert "The round of each feature in the last draw of the first chain" in section.text
+    assert "Chains draw the rounds." in section.text
+    found = [
+        one for one in pages["chains"].numbers if one.attributes["data-variable"] == "params/round_chance"
+    ]
+    assert len(found) == int(params["active"].sum())
+    assert {float(one.attributes["data-value"]) for one in found} == {1.0}
 
 
 def test_a_chain_is_drawn_without_the_fit_that_it_begins_with(pages: Any, runs: Any) -> None:

@@ -9,7 +9,8 @@ import xarray as xr
 
 import ibpdist as ibp
 from ibpdist.evaluate import posterior
-from ibpdist.report import tokens
+from ibpdist.report import campaign, tokens
+from ibpdist.report.page import report
 from ibpdist.report.summary import LISTED, summary
 from ibpdist.report.words import top_words
 from tests.support import report_fits
@@ -207,3 +208,27 @@ def test_features_of_chains_are_told_by_their_words(tmp_path: Path) -> None:
     for one in listed:
         first = " ".join(words[int(one.split()[0])][0][0].split())
         assert first in one
+
+
+@pytest.mark.parametrize("system", ["counts-finite-hard", "nmf"])
+def test_fits_by_mean_field_are_told_by_their_objective(system: str, tmp_path: Path) -> None:
+    run = report_fits.counts(tmp_path / "run", system=system, restarts=2)
+    result = ibp.open_result(run)
+    assert line(result, "objective") == f"{result.attrs['objective']:,.4f}"
+    assert "above the worst" in line(result, "restarts")
+    assert "The objective after each step" in report(run).read_text("utf-8")
+
+
+def test_a_campaign_of_counts_tells_predictions_of_hidden_tokens(tmp_path: Path) -> None:
+    run = report_fits.counts(tmp_path / "run")
+    grid = {"data": str(tmp_path / "run.zarr"), "truncation": [2, 3], "steps": 12}
+    found = ibp.sweep(grid | {"system": "counts-finite"}, tmp_path / "one", serial=True)
+    said = campaign.summary(found).splitlines()
+    assert "feature" in said[0]
+    assert "by the prediction of hidden tokens the best" in said[0]
+    assert said[2].split()[:3] == ["system", "truncation", "prediction"]
+    both = ibp.sweep(
+        grid | {"system": ["counts-finite", "counts-finite-hard"]}, tmp_path / "two", serial=True
+    )
+    assert "objective" in campaign.summary(both)
+    assert run.exists()

@@ -151,6 +151,7 @@ def test_rows_and_variances_of_columns(tmp_path):
         weight_shape=np.full(2, np.nan),
         tokens=np.full(2, np.nan),
         eta=np.asarray(np.nan),
+        concentration=np.asarray(np.nan),
     )
     kept = keeper(tmp_path / "draws", Plan(2, 1, 1), 1)
     kept.begin(0)

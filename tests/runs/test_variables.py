@@ -25,7 +25,7 @@ OTHERS = {
 """Fits with variables that no stored result has."""
 COUNTS = {
     "means": {"system": "counts-finite", "steps": 12},
-    "draws": {"system": "counts-gibbs-finite", "steps": 4},
+    "draws": {"system": "counts-gibbs-beta-process", "steps": 4},
     "modes": {"system": "counts-finite-hard", "steps": 18},
 }
 """The same of counts."""

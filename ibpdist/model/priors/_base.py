@@ -50,10 +50,13 @@ class Prior(Protocol):
     number: ClassVar[Number]
     uses_truncation: ClassVar[bool]
     """Whether K is part of the prior of each feature, so that another K is another prior."""
-    rules: ClassVar[frozenset[Rule]]
-    """Rules under which the sticks or prevalences can be updated."""
     fit_settings: ClassVar[Mapping[str, object]]
     """Settings of the other axes that it needs, where they are not their defaults."""
+
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """Rules under which the sticks or prevalences can be updated."""
+        ...
 
     def init(self, features: int, rows: int) -> Any:
         """Parameters before any data: the prior itself."""

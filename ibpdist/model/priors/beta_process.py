@@ -19,6 +19,7 @@ from ibpdist.base.errors import UsageError
 from ibpdist.base.rules import Rule
 from ibpdist.base.structs import Array, Named, dims, replace, struct
 from ibpdist.model.priors import _mass
+from ibpdist.model.priors._atom_draws import AtomDraws, BetaProcessDraw
 from ibpdist.model.priors._atoms import (
     Atoms,
     Level,
@@ -70,14 +71,23 @@ class BetaProcessParams:
         return np.asarray(self.levels[self.atom, 1])
 
     @property
+    def prevalence(self) -> Vector:
+        """(atom) E pi."""
+        return self.atoms.mean_prevalence()
+
+    @property
     def atoms(self) -> Atoms:
         return Atoms(self.chance, self.first, self.later, self.decay)
+
+
+State = BetaProcessParams | BetaProcessDraw
+"""The posterior of the atoms, or a draw of them."""
 
 
 @dataclass(frozen=True)
 class BetaProcess:
     """`mass` and `concentration` are numbers, or "learn". With two `branches` the sticks of an atom of the
-    first round and of a later one have posteriors of their own; the paper's is shared."""
+    first round and of a later one have posteriors of their own; the paper's is shared. Draws have none."""
 
     mass: _mass.Mass = "learn"
     concentration: float | Literal["learn"] = "learn"
@@ -89,7 +99,6 @@ class BetaProcess:
     dense: ClassVar[bool] = False
     number: ClassVar[Number] = Number.CAPACITY
     uses_truncation: ClassVar[bool] = True
-    rules: ClassVar[frozenset[Rule]] = frozenset({Rule.MEAN})
     fit_settings: ClassVar[Mapping[str, object]] = {}
 
     def __post_init__(self) -> None:
@@ -101,6 +110,11 @@ class BetaProcess:
         for name, known in (("round_prior", get_args(RoundPrior)), ("branches", get_args(Branches))):
             if getattr(self, name) not in known:
                 raise UsageError(f"{name} is {getattr(self, name)!r}; expected one of {', '.join(known)}")
+
+    @property
+    def rules(self) -> frozenset[Rule]:
+        """The bound of `paper-markov` is one of expectations: no law of rounds that could be drawn from."""
+        return frozenset({Rule.MEAN} if self.round_prior == "paper-markov" else {Rule.MEAN, Rule.DRAW})
 
     def init(self, features: int, rows: int) -> BetaProcessParams:
         mass = _mass.start(self.mass, features, rows)
@@ -120,17 +134,25 @@ class BetaProcess:
         )
         return self._blank(empty, atom)
 
-    def log_odds(self, params: BetaProcessParams) -> Vector:
+    def log_odds(self, params: State) -> Vector:
         odds: Vector = params.log_on - params.log_off
         return odds
 
-    def expected(self, params: BetaProcessParams) -> Vector:
-        found: Vector = params.atoms.mean_prevalence()[params.atom]
-        return found
+    def expected(self, params: State) -> Vector:
+        """E pi, or pi of a draw."""
+        return np.asarray(params.prevalence[params.atom])
 
-    def update(
-        self, params: BetaProcessParams, sums: PriorSums, rule: Rule, rng: np.random.Generator
-    ) -> BetaProcessParams:
+    def update(self, params: State, sums: PriorSums, rule: Rule, rng: np.random.Generator) -> State:
+        """Mean: the objective at its maximum. Draw: everything given the counts, from the posterior on."""
+        if isinstance(params, BetaProcessDraw):
+            return self._draws.draw(params, seen_atoms(params, sums), rng)
+        if rule is not Rule.DRAW:
+            return self._climbed(params, sums)
+        levels = float(params.concentration), float(params.mass)
+        first = self._draws.begun(params.atom, params.prevalence, *levels, rng)
+        return self._draws.draw(first, seen_atoms(params, sums), rng)
+
+    def _climbed(self, params: BetaProcessParams, sums: PriorSums) -> BetaProcessParams:
         """Passes over the blocks until the objective is flat. Every third one begins where the two before it
         lead to, and counts if it is better (beta_process.md 7)."""
         if sums.rows == 0:
@@ -153,19 +175,29 @@ class BetaProcess:
                 break
         return made
 
-    def score(self, params: BetaProcessParams, sums: PriorSums) -> dict[str, float]:
-        """Terms of beta_process.md 3, of all atoms."""
+    def score(self, params: State, sums: PriorSums) -> dict[str, float]:
+        """Terms of beta_process.md 3, of all atoms; of a draw log densities (beta_process.md 11)."""
         seen = seen_atoms(params, sums)
         on = float(seen.on @ params.levels[:, 0] + seen.off @ params.levels[:, 1])
+        own = self._draws.score(params) if isinstance(params, BetaProcessDraw) else self._terms(params)
+        return {"z prior": on, **own}
+
+    def _terms(self, params: BetaProcessParams) -> dict[str, float]:
+        """The objective of the atoms and of what they share."""
         concentration, mass = (
             law_score(law) if setting == "learn" else 0.0
             for setting, law in zip(self._settings, params.laws, strict=True)
         )
         own = self._process(params).score(params.atoms)
-        return {"z prior": on, **own, "concentration": concentration, "mass": mass}
+        return {**own, "concentration": concentration, "mass": mass}
 
-    def select(self, params: BetaProcessParams, keep: NDArray[np.intp]) -> BetaProcessParams:
+    def select(self, params: State, keep: NDArray[np.intp]) -> State:
         """Atoms of dropped features become atoms of no feature, of the rounds that they had."""
+        if isinstance(params, BetaProcessDraw):
+            return replace(params, atom=params.atom[keep])
+        return self._selected(params, keep)
+
+    def _selected(self, params: BetaProcessParams, keep: NDArray[np.intp]) -> BetaProcessParams:
         kept, rows = replace(params, atom=params.atom[keep]), float(params.rows)
         dropped = np.setdiff1d(params.atom, kept.atom)
         if not dropped.size:
@@ -176,7 +208,7 @@ class BetaProcess:
         fresh = self._process(params).sticks(fresh, none)
         return _with(kept, params.atoms.with_those(fresh, dropped))
 
-    def capacity(self, params: BetaProcessParams) -> int:
+    def capacity(self, params: State) -> int:
         return len(params.chance)
 
     def resized(
@@ -191,14 +223,15 @@ class BetaProcess:
             return self._blank(params, np.arange(features))
         old, first = np.unique(continued, return_index=True)
         first = first[old >= 0]
-        made = self.select(params, continued[first])
+        made = self._selected(params, continued[first])
         atom = np.full(features, -1)
         atom[first] = made.atom
         free = np.setdiff1d(np.arange(most), made.atom)
         atom[atom < 0] = free[: int((atom < 0).sum())]
         return replace(made, atom=atom)
 
-    def describe(self, params: BetaProcessParams, order: NDArray[np.intp]) -> Named:
+    def describe(self, params: State, order: NDArray[np.intp]) -> Named:
+        """Probabilities of rounds; of a draw 1 for its own."""
         return {
             "mass": ((), np.asarray(params.mass)),
             "concentration": ((), np.asarray(params.concentration)),
@@ -216,6 +249,10 @@ class BetaProcess:
             number, later = number + count, later + 1
         made: Vector = np.concatenate(found)[:features]
         return made
+
+    @property
+    def _draws(self) -> AtomDraws:
+        return AtomDraws(self.mass, self.concentration, self.rounds, self.round_prior)
 
     @property
     def _settings(self) -> tuple[float | str, float | str]:
@@ -278,7 +315,7 @@ class BetaProcess:
         return sum(self.score(params, sums).values())
 
 
-def seen_atoms(params: BetaProcessParams, sums: PriorSums) -> Seen:
+def seen_atoms(params: State, sums: PriorSums) -> Seen:
     """Counts of all atoms."""
     rows, on = float(sums.rows), np.zeros(len(params.chance))
     on[params.atom] = np.clip(sums.on, 0.0, rows)

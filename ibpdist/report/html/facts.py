@@ -108,7 +108,7 @@ class Facts:
     @property
     def predicts(self) -> bool:
         """Whether the objective is the log density of hidden tokens."""
-        return self.counts and not self.sampled
+        return self.has("params/scored_tokens")
 
     @property
     def listed(self) -> bool:

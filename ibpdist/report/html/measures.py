@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from ibpdist.base.words import PREDICTION
 from ibpdist.report.html.numbers import SCORE, Form, Number, fixed
 from ibpdist.report.tokens import decimals
 
@@ -14,13 +15,14 @@ PERPLEXITY = Form(lambda value: f"{value:,.{decimals(value)}f}")
 @dataclass(frozen=True)
 class Measures:
     """What the objective is called, what is hidden for a score, the format of a score, what is not known
-    without one, and what comes first in lists of features."""
+    without one, what comes first in lists of features, and what to do where all features are used."""
 
     objective: str
     hidden: str
     score: Form
     unscored: str
     first: str
+    used_up: str
 
 
 CELLS = Measures(
@@ -29,16 +31,18 @@ CELLS = Measures(
     score=SCORE,
     unscored="No score of hidden cells is kept with the fit, so how well it predicts is not known.",
     first="most frequent features",
+    used_up="try a larger K",
 )
 TOKENS = Measures(
-    objective="prediction of hidden tokens",
+    objective=PREDICTION,
     hidden="token",
     score=fixed(4, "nats per token"),
     unscored="No score of new rows is kept with the fit, so how well it predicts them is not known.",
     first="features with most tokens",
+    used_up="compare several K with ibpdist choose",
 )
 DRAWN_TOKENS = replace(TOKENS, objective="objective", first=CELLS.first)
-"""Of a sampler, whose objective is a log joint density."""
+"""Of a sampler, whose objective is a log joint density, and of mean field, whose objective is a bound."""
 
 
 def perplexity(score: Number, tokens: float = 1.0) -> Number:

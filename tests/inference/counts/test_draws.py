@@ -1,5 +1,7 @@
 """Draws of the features of counts: Geweke's joint test of a whole step, and chains as users run them."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy.special import gammaln
@@ -15,8 +17,12 @@ from ibpdist.inference.counts.draws import TokenDrawRowState, TokenDraws, hand_t
 from ibpdist.inference.counts.means import TokenMeans
 from ibpdist.model.model import CountModel
 from ibpdist.model.observations.poisson import Poisson
+from ibpdist.model.priors import _atom_draws, _atoms
+from ibpdist.model.priors._atom_draws import BetaProcessDraw
 from ibpdist.model.priors.beta_bernoulli import BetaBernoulli
+from ibpdist.model.priors.beta_process import BetaProcess
 from ibpdist.model.weights.gamma import Gamma
+from tests.support.beta_process_draws import exact_draw
 from tests.support.model_cases import begin, chunked, problem_of, steps_of, sweep
 from tests.support.planted_counts import planted_counts
 
@@ -24,29 +30,48 @@ ROWS, COLUMNS, FEATURES = 4, 3, 2
 LEAST_ETA, MOST_ETA = 0.3, 3.0
 
 
-def sampler(mass="learn"):
-    return TokenDraws(CountModel(BetaBernoulli(mass), Gamma(), Poisson("learn"), DRAW), FEATURES)
+SHAPE = 2.0
+"""Of the priors of the levels of the beta process here; with vague ones most are too small to see."""
+
+
+def finite(params, rng):
+    """Mass and prevalences of K features."""
+    mass = rng.exponential(1.0)
+    on = FEATURES / mass * np.log(rng.random(FEATURES))
+    off = np.log(-np.expm1(on))
+    return replace(params, log_on=on, log_off=off, mass=np.asarray(mass), tau=np.ones((2, 2)))
+
+
+def of_atoms(params, rng):
+    """Everything of a beta process."""
+    return exact_draw(BetaProcess(rounds=3), FEATURES, SHAPE, rng)
+
+
+PRIORS = {"finite": (BetaBernoulli(), finite), "beta process": (BetaProcess(rounds=3), of_atoms)}
+"""Of each prior an exact draw."""
+
+
+@cache
+def begun(prior):
+    """The sampler, and its parameters before a chain begins."""
+    model = CountModel(PRIORS[prior][0], Gamma(), Poisson("learn"), DRAW)
+    found = TokenDraws(model, FEATURES)
+    return found, found.init(found.summarise(Chunk(0, 0, np.ones((ROWS, COLUMNS)))), Draws(0))
 
 
 class Chain:
     """One chain from an exact draw of everything."""
 
-    def __init__(self, seed, chain):
-        self.rng, self.alg = np.random.default_rng([seed, chain]), sampler()
-        rng, draws = self.rng, Draws(seed, 0, chain)
-        params = self.alg.init(self.alg.summarise(Chunk(0, 0, np.ones((ROWS, COLUMNS)))), draws)
-        mass = rng.exponential(1.0)
-        on = FEATURES / mass * np.log(rng.random(FEATURES))
-        prior = replace(
-            params.prior, log_on=on, log_off=np.log(-np.expm1(on)), mass=np.asarray(mass), tau=np.ones((2, 2))
-        )
+    def __init__(self, prior, seed, chain):
+        self.rng, self.draws = np.random.default_rng([seed, chain]), Draws(seed, 0, chain)
+        rng, (self.alg, params) = self.rng, begun(prior)
+        prior = PRIORS[prior][1](params.prior, rng)
         eta = np.exp(rng.uniform(np.log(LEAST_ETA), np.log(MOST_ETA)))
         phi = rng.dirichlet(np.full(COLUMNS, eta), FEATURES).T
         shape = rng.gamma(algorithm.SHAPE_SHAPE, 1 / algorithm.SHAPE_RATE, FEATURES)
-        self.draws = draws
         self.params = replace(params, prior=prior, phi=phi, shape=shape, eta=np.asarray(eta))
         self.rate = rng.gamma(algorithm.RATE_SHAPE, 1 / algorithm.RATE_RATE, ROWS)
-        self.z = rng.random((ROWS, FEATURES)) < np.exp(on)
+        self.z = rng.random((ROWS, FEATURES)) < np.exp(prior.log_on)
         self.data()
 
     def data(self):
@@ -74,7 +99,12 @@ class Chain:
     def statistics(self):
         phi, shape, eta = np.sort(self.params.phi, axis=0), self.params.shape, float(self.params.eta)
         some, level = np.log1p(self.x.sum(axis=1)), np.log(self.rate)
-        return {
+        prior = self.params.prior
+        atoms = {}
+        if isinstance(prior, BetaProcessDraw):
+            c = np.log(prior.concentration)
+            atoms = {"c": c, "c and z": c * self.z.sum(), "rounds and z": prior.rounds @ self.z.sum(axis=0)}
+        return atoms | {
             "z": self.z.sum(),
             "log eta": np.log(eta),
             "log eta sq": np.log(eta) ** 2,
@@ -93,11 +123,13 @@ class Chain:
         }
 
 
-def z_scores(monkeypatch, chains=2500, steps=4, seed=0):
+def z_scores(monkeypatch, prior="finite", chains=2500, steps=4, seed=0):
     monkeypatch.setattr(algorithm, "ETAS", (LEAST_ETA, MOST_ETA))
+    monkeypatch.setattr(_atoms, "VAGUE", SHAPE)
+    monkeypatch.setattr(_atom_draws, "SWEEPS", 2)
     changes = []
     for chain in range(chains):
-        state = Chain(seed, chain)
+        state = Chain(prior, seed, chain)
         first = state.statistics()
         for number in range(1, steps + 1):
             state.step(number)
@@ -108,8 +140,9 @@ def z_scores(monkeypatch, chains=2500, steps=4, seed=0):
 
 
 @pytest.mark.slow
-def test_a_step_leaves_the_joint_law_as_it_is(monkeypatch):
-    found = z_scores(monkeypatch)
+@pytest.mark.parametrize("prior", PRIORS)
+def test_a_step_leaves_the_joint_law_as_it_is(prior, monkeypatch):
+    found = z_scores(monkeypatch, prior)
     assert max(abs(z) for z in found.values()) < 4, found
 
 
@@ -123,18 +156,29 @@ def words_without_totals(some, times, totals, columns, eta):
     return float(times @ (gammaln(some + eta) - gammaln(eta)))
 
 
+def one_row_more(self, at, seen, rng):
+    return right_draw(self, at, _atoms.Seen(seen.on, seen.rows + 1), rng)
+
+
+right_draw = _atom_draws.AtomDraws.draw
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("place", "name", "wrong"),
+    ("prior", "place", "name", "wrong"),
     [
-        (TokenDraws, "_drawn_shapes", shapes_by_rows),
-        (algorithm, "log_words", words_without_totals),
+        ("finite", TokenDraws, "_drawn_shapes", shapes_by_rows),
+        ("finite", algorithm, "log_words", words_without_totals),
+        ("beta process", _atom_draws.AtomDraws, "draw", one_row_more),
     ],
 )
-def test_wrong_steps_do_not(monkeypatch, place, name, wrong):
+def test_wrong_steps_do_not(monkeypatch, prior, place, name, wrong):
     monkeypatch.setattr(place, name, wrong)
-    found = z_scores(monkeypatch, chains=1000)
+    found = z_scores(monkeypatch, prior, chains=1000)
     assert max(abs(z) for z in found.values()) > 6, found
+
+
+every = pytest.mark.parametrize("system", ["counts-gibbs-finite", "counts-gibbs-beta-process"])
 
 
 def test_the_law_of_words_is_that_of_tokens_one_by_one():
@@ -150,9 +194,10 @@ def test_the_law_of_words_is_that_of_tokens_one_by_one():
     assert log_words(some, times, y.sum(axis=0), 5, eta) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_log_joint_density_is_that_of_plain_loops():
-    x, _ = problem_of("counts-gibbs-finite", 2, 6, 4)
-    alg, chunks = build("counts-gibbs-finite", 3, settings={"start": "random"}), chunked(x)
+@every
+def test_the_log_joint_density_is_that_of_plain_loops(system):
+    x, _ = problem_of(system, 2, 6, 4)
+    alg, chunks = build(system, 3, settings={"start": "random"}), chunked(x)
     params = alg.init(alg.summarise(chunks[0]), Draws(1))
     states, sums = sweep(alg, chunks, [alg.start(chunks[0], params, Draws(1))], params, Draws(1, 1))
     _, info = alg.update(params, sums, Draws(1, 1))
@@ -168,9 +213,10 @@ def test_the_log_joint_density_is_that_of_plain_loops():
     assert info.terms["likelihood"] == pytest.approx((sums.y * np.log(params.phi)).sum())
 
 
-def test_rows_have_the_same_bits_in_any_chunk():
+@every
+def test_rows_have_the_same_bits_in_any_chunk(system):
     x, *_ = planted_counts(rows=20)
-    alg = build("counts-gibbs-finite", 4, settings={"start": "random"})
+    alg = build(system, 4, settings={"start": "random"})
     whole, parts = chunked(x.astype(float)), chunked(x.astype(float), sizes=[3, 17])
     params = alg.init(alg.summarise(whole[0]), Draws(1))
     one, sums = sweep(alg, whole, [alg.start(c, params, Draws(1)) for c in whole], params, Draws(1, 1))
@@ -180,12 +226,13 @@ def test_rows_have_the_same_bits_in_any_chunk():
     assert (one[0].y.sum(axis=1) == x.sum(axis=1)).all()
 
 
-def test_the_fit_before_a_chain_hands_its_tokens_over():
+@every
+def test_the_fit_before_a_chain_hands_its_tokens_over(system):
     x, *_ = planted_counts(rows=30)
-    alg, chunks = build("counts-gibbs-finite", 4, burn=20), chunked(x.astype(float))
+    alg, chunks = build(system, 4, burn=20), chunked(x.astype(float))
     assert alg.steps == 10
     assert isinstance(alg.fit, TokenMeans)
-    assert alg.fit.model.prior.mass == alg.sampler.model.prior.mass
+    assert alg.fit.model.prior == alg.sampler.model.prior
     *_, (_, (before, old), after, _, _, _) = steps_of(alg, chunks, *begin(alg, chunks), alg.steps + 1)
     handed = hand_tokens(alg.fit, chunks[0], before[0], old.fit, Draws(0))
     assert abs(handed.y - before[0].y).max() <= 0.5
@@ -193,9 +240,10 @@ def test_the_fit_before_a_chain_hands_its_tokens_over():
     assert (after[0].y.sum(axis=1) == x.sum(axis=1)).all()
 
 
-def test_chains_find_planted_features_and_tell_eta():
+@every
+def test_chains_find_planted_features_and_tell_eta(system):
     x, words, _ = planted_counts(rows=150)
-    found = ibp.fit(x, system="counts-gibbs-finite", K=6, seed=1, steps=60, chains=2, serial=True)
+    found = ibp.fit(x, system=system, K=6, seed=1, steps=60, chains=2, serial=True)
     assert found["posterior"].sizes == {"chain": 2, "draw": 30}
     assert {"eta", "mass", "log_joint"} <= set(found["posterior"].data_vars)
     assert {"tokens", "weight_shape", "mean"} <= set(found["draws"].data_vars)
@@ -206,9 +254,10 @@ def test_chains_find_planted_features_and_tell_eta():
     assert np.median(distance.min(axis=1)) < 0.2
 
 
-def test_eta_and_shapes_stay_where_they_are_given():
+@every
+def test_eta_and_shapes_stay_where_they_are_given(system):
     x, *_ = planted_counts(rows=40)
-    options = {"system": "counts-gibbs-finite", "K": 3, "steps": 8, "serial": True}
+    options = {"system": system, "K": 3, "steps": 8, "serial": True}
     found = ibp.fit(x, eta=0.2, shape=0.7, **options)
     assert (found["draws"]["eta"] == 0.2).all()
     assert (found["draws"]["weight_shape"] == 0.7).all()

@@ -32,7 +32,7 @@ def _predicting(facts: Facts, active: Number) -> Html:
     """8 features predict hidden tokens with perplexity 1,213.4."""
     one = active.value == 1
     words = [active.html(COUNT), " feature" if one else " features"]
-    if not facts.entry("params/scored_tokens").value:
+    if not facts.predicts or not facts.entry("params/scored_tokens").value:
         return join(words)
     verb = " predicts" if one else " predict"
     return join(words, verb, " hidden tokens with perplexity ", own_perplexity(facts).html(PERPLEXITY))
@@ -96,7 +96,7 @@ def _of_fit(facts: Facts) -> list[Entry]:
         ("of the variance explained", _if(facts, "diagnosis/explained_together"), PERCENT),
         (_STABLE[facts.has("stability/returns")], stable(facts), COUNT),
     ]
-    if not facts.counts:
+    if not facts.predicts:
         return [*found, ("objective, nats", facts.attribute("objective"), NATS)]
     tokens = facts.entry("params/scored_tokens")
     known = own_perplexity(facts) if tokens.value else None

@@ -14,6 +14,7 @@ MOST = 24
 """Rounds of the table."""
 LEAST = 0.005
 """The least probability of a round that is shown."""
+DRAWN = "The round of each feature in the last draw of the first chain; in other draws it may be another."
 
 
 def body(facts: Facts) -> Html | None:
@@ -23,13 +24,18 @@ def body(facts: Facts) -> Html | None:
     last = min(int(np.flatnonzero(likely).max(initial=0)) + 1, MOST)
     head: list[Child] = ["feature", *(tag("span", f"round {r + 1}", data_label="round") for r in range(last))]
     lines = [[name(facts, k), *(_cell(facts, k, r) for r in range(last))] for k in facts.shown]
+    known = (
+        "Chains draw the rounds"
+        if facts.sampled
+        else "A fit knows the rounds only by how frequent features are"
+    )
     lead = tag(
         "p",
         "A beta process makes its features in rounds: the later the round, the fewer rows have the feature "
-        "on average. A fit knows the rounds only by how frequent features are.",
+        f"on average. {known}.",
         class_="lead",
     )
-    caption = "How likely each feature is to come from each round, in per cent."
+    caption = DRAWN if facts.sampled else "How likely each feature is to come from each round, in per cent."
     return join(lead, table(caption, head, lines, class_="heat"))
 
 

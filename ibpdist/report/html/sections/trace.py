@@ -52,7 +52,7 @@ def _objective(facts: Facts) -> Html | None:
     if facts.has("trace/bound") and len(curves) == 1:
         same = np.array_equal(facts.values("trace/bound"), facts.values("trace/objective"))
         curves += [] if same else _curve(facts, "bound", "bound", 1)
-    if facts.counts:
+    if facts.counts and facts.sampled:
         curves = [_without_start(facts, curve, at) for curve, at in zip(curves, _chains(facts), strict=True)]
     return _drawn(facts, curves, "log joint density" if facts.sampled else "objective", NATS)
 

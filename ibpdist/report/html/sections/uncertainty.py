@@ -64,7 +64,8 @@ def _room_of_draws(facts: Facts) -> Iterator[Verdict]:
     all_used = facts.values("number/features") == int(facts.attrs["truncation"])
     share = Number("number/share", float(facts.values("number/share")[all_used].sum()), of="all used")
     if share.value > chains.RARE:
-        words = [" of the draws use all ", most, " available features, so there may be more: try a larger K."]
+        more = f" available features, so there may be more: {facts.measures.used_up}."
+        words = [" of the draws use all ", most, more]
         yield DOUBT, [share.html(WHOLE_PERCENT), words]
     else:
         yield GOOD, ["Hardly any draw uses all ", most, " available features, so K was large enough."]
@@ -99,7 +100,8 @@ def _room(facts: Facts) -> Iterator[Verdict]:
             ],
         )
     elif full:
-        yield DOUBT, [of, " available features are used, so there may be more: try a larger K."]
+        more = f" available features are used, so there may be more: {facts.measures.used_up}."
+        yield DOUBT, [of, more]
     elif active.value < most.value:
         yield GOOD, [of, " available features are used, so K was large enough."]
 
@@ -133,7 +135,7 @@ def _starts(facts: Facts) -> Iterator[Verdict]:
         yield FACT, ["The ", count, " starts have come to the same objective."]
         return
     shown = ["The best of ", count, " starts is shown; their "]
-    if facts.counts:
+    if facts.predicts:
         tokens = facts.entry("params/scored_tokens").value
         ends = [perplexity(facts.reduced("restarts/objective", of), tokens) for of in ("max", "min")]
         low, high = (one.html(PERPLEXITY) for one in ends)
@@ -253,8 +255,9 @@ def _notices(facts: Facts) -> Iterator[Verdict]:
 def _remarks(facts: Facts) -> Iterator[str]:
     """What `show` says as well; that K is used up stands above."""
     if not facts.sampled:
-        used_up = diagnosis.used_up(int(facts.attrs["truncation"]))
-        yield from (text for text in kind_of(facts.result).remarks(facts.result) if text != used_up)
+        ways = (diagnosis.LARGER, diagnosis.COMPARE)
+        above = [diagnosis.used_up(int(facts.attrs["truncation"]), way) for way in ways]
+        yield from (text for text in kind_of(facts.result).remarks(facts.result) if text not in above)
 
 
 def _remark(facts: Facts, text: str) -> Html:
