@@ -2,9 +2,11 @@
 
     python -m tests.benchmarks.perplexity [--data FOLDER] [--sizes 60 100 200] [--restarts 5] [--inner]
     python -m tests.benchmarks.perplexity --methods counts-finite "tomotopy LDA" --sizes 100 200 400
+    python -m tests.benchmarks.perplexity --data FOLDER --splits 1 --train 5000 --set hidden=0.01
 
-Three splits into 295 and 100 documents. Half of the tokens of each new document are seen, drawn by a
-hypergeometric law keyed by row, and the other half is scored over all words:
+FOLDER has reuters395_lda.npz, or docword.txt as tests.benchmarks.docstrings makes it. Documents are split
+three times, 295 of 395 for training unless --train says how many. Half of the tokens of each new document are
+seen, drawn by a hypergeometric law keyed by row, and the other half is scored over all words:
 
     one          perplexity of one fit, mean over splits and restarts
     five         of the mean of the predictions of all restarts
@@ -13,7 +15,7 @@ hypergeometric law keyed by row, and the other half is scored over all words:
 
 --inner splits the training documents once more, 220 and 75: what is chosen is chosen there. Anchors are run
 where they are installed: tomotopy's LDA (learned alpha, eta .03, the mean of 15 samples), scikit-learn's LDA,
-and its NMF with .1 token more for every word of a topic. Without a file, documents are made with a seed.
+and its NMF with .1 token more for every word of a topic. Without a folder, documents are made with a seed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -31,11 +33,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 import ibpdist as ibp
 from ibpdist.base.threads import one_thread
+from ibpdist.catalog.spec import scalar
 from ibpdist.catalog.systems import SYSTEMS
 from ibpdist.data._base import Chunk
+from ibpdist.data.count_sources.docword import Docword
 from ibpdist.data.entries import Entries
 from ibpdist.evaluate.counts import token_predictors
 from ibpdist.predict.dispersion import count_rates
@@ -63,10 +68,10 @@ class Problem:
         return float(np.exp(-np.sum(self.hidden * np.log(law)) / self.hidden.sum()))
 
 
-def problem(x: Counts, split: int, inner: bool = False) -> Problem:
-    """A split of documents 295 / 100 in proportion, or the training part of it 220 / 75."""
+def problem(x: Counts, split: int, inner: bool = False, size: int | None = None) -> Problem:
+    """A split of documents, `size` for training or 295 of 395, or the training part of it 220 / 75."""
     order = np.random.default_rng([split, 1]).permutation(len(x))
-    size = round(len(x) * 295 / 395)
+    size = round(len(x) * 295 / 395) if size is None else size
     train, new = x[order[:size]], x[order[size:]]
     if inner:
         size = round(size * 220 / 295)
@@ -81,10 +86,14 @@ def half(row: Counts, rng: np.random.Generator) -> Counts:
 
 
 def corpus(folder: Path | None) -> Counts:
-    """Reuters, or documents made with a seed."""
-    if folder is not None:
-        return np.asarray(np.load(folder / "reuters395_lda.npz")["counts"], dtype=np.int64)
-    return planted()[1]
+    """A bag of words, Reuters, or documents made with a seed."""
+    if folder is None:
+        return planted()[1]
+    if (folder / "docword.txt").exists():
+        bags = Docword(folder / "docword.txt")
+        whole = np.dtype(np.int64)
+        return np.concatenate([part.entries.dense(bags.columns, whole) for part in bags.count_blocks()])
+    return np.asarray(np.load(folder / "reuters395_lda.npz")["counts"], dtype=np.int64)
 
 
 def planted(features: int = 8, columns: int = 300, rows: int = 200) -> tuple[Matrix, Counts]:
@@ -115,13 +124,12 @@ Predictor = Callable[[Problem, int, int], tuple[Matrix, float, float]]
 
 
 def ours(
-    system: str, settings: Mapping[str, float], of: Problem, features: int, seed: int
+    system: str, settings: Mapping[str, Any], of: Problem, features: int, seed: int
 ) -> tuple[Matrix, float, float]:
     """A fit as users make it."""
     found = ibp.fit(of.train.astype(np.float32), system=system, K=features, seed=seed, **settings)
     on = found["params"]["prevalence"].values
-    (one,) = token_predictors(found)
-    law = predicted_laws([one], tokens_of(of.seen))
+    law = predicted_laws(token_predictors(found), tokens_of(of.seen))
     return law, float(on.sum()), float((on * len(of.train) > 0.5).sum())
 
 
@@ -152,17 +160,17 @@ def sklearn_lda(of: Problem, features: int, seed: int) -> tuple[Matrix, float, f
     from sklearn.decomposition import LatentDirichletAllocation
 
     made = LatentDirichletAllocation(features, topic_word_prior=0.03, max_iter=100, random_state=seed)
-    made.fit(of.train)
-    return normal(made.transform(of.seen)) @ normal(made.components_), np.nan, np.nan
+    made.fit(csr_array(of.train))
+    return normal(made.transform(csr_array(of.seen))) @ normal(made.components_), np.nan, np.nan
 
 
 def sklearn_nmf(of: Problem, features: int, seed: int) -> tuple[Matrix, float, float]:
     from sklearn.decomposition import NMF
 
     made = NMF(features, beta_loss="kullback-leibler", solver="mu", init="random", random_state=seed)
-    tokens = made.fit_transform(of.train).sum(axis=0)[:, None] * made.components_
+    tokens = made.fit_transform(csr_array(of.train)).sum(axis=0)[:, None] * made.components_
     words = normal(tokens + FLOOR)
-    weights = made.transform(of.seen) * made.components_.sum(axis=1)
+    weights = made.transform(csr_array(of.seen)) * made.components_.sum(axis=1)
     return normal(weights + 1e-12) @ words, np.nan, np.nan
 
 
@@ -170,15 +178,20 @@ def unigram(of: Problem, features: int, seed: int) -> tuple[Matrix, float, float
     return np.tile(same_for_all(of.train.sum(axis=0)), (len(of.seen), 1)), np.nan, np.nan
 
 
-def methods(settings: Mapping[str, float]) -> dict[str, Predictor]:
+def methods(settings: Mapping[str, Any]) -> dict[str, Predictor]:
     """Every system of counts, and the anchors that are installed."""
-    fits = [name for name, row in SYSTEMS.items() if row.counts and not row.sampler]
+    fits = [name for name, row in SYSTEMS.items() if row.counts]
     found: dict[str, Predictor] = {name: partial(ours, name, settings) for name in fits}
     if find_spec("tomotopy"):
         found["tomotopy LDA"] = tomotopy_lda
     if find_spec("sklearn"):
         found |= {"scikit-learn LDA": sklearn_lda, "scikit-learn NMF": sklearn_nmf}
     return found | {"unigram": unigram}
+
+
+def without_samplers(names: Iterable[str]) -> list[str]:
+    """What runs unless methods are named: chains of our own want a length (--set steps=500)."""
+    return [name for name in names if name not in SYSTEMS or not SYSTEMS[name].sampler]
 
 
 def line(
@@ -201,11 +214,11 @@ def line(
 
 def lines(options: argparse.Namespace) -> Iterator[list[str]]:
     x = corpus(options.data)
-    problems = [problem(x, split, options.inner) for split in range(3)]
-    given = {"eta": options.eta, "smoothing": options.smoothing}
-    settings = {name: value for name, value in given.items() if value is not None}
-    for name, method in methods(settings).items():
-        if options.methods and name not in options.methods:
+    problems = [problem(x, split, options.inner, options.train) for split in range(options.splits)]
+    settings = {name: scalar(value) for name, value in (part.split("=", 1) for part in options.set)}
+    every = methods(settings)
+    for name, method in every.items():
+        if name not in (options.methods or without_samplers(every)):
             continue
         for features in options.sizes if name != "unigram" else [0]:
             yield line(name, method, problems, features, options.restarts if features else 1)
@@ -213,13 +226,14 @@ def lines(options: argparse.Namespace) -> Iterator[list[str]]:
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of reuters395_lda.npz")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the corpus")
+    parser.add_argument("--splits", type=int, default=3, help="how often documents are split")
+    parser.add_argument("--train", type=int, help="training documents of a split")
     parser.add_argument("--sizes", type=int, nargs="*", default=[60, 100, 200], help="numbers of features")
     parser.add_argument("--restarts", type=int, default=5)
     parser.add_argument("--inner", action="store_true", help="split the training documents once more")
-    parser.add_argument("--methods", nargs="*", help="all that there are by default")
-    parser.add_argument("--eta", type=float)
-    parser.add_argument("--smoothing", type=float)
+    parser.add_argument("--methods", nargs="*", help="all but our own samplers by default")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of our own fits")
     return parser.parse_args(arguments)
 
 

@@ -29,4 +29,13 @@ def test_a_line_for_each_system(capsys):
     assert tuple(shown[0]) == HEADER
     assert [line[1] for line in shown[1:]] == ["fa-vi-infinite", "fa-vi-beta-process"]
     assert all(len(line) == len(HEADER) for line in shown)
-    assert shown[1][-1] == "-" != shown[2][-1]
+    assert shown[1][-2] == "-" != shown[2][-2]
+
+
+def test_fits_begin_where_they_are_told(capsys):
+    """A random start has another objective after a step, and the same one again."""
+    given, found = ["--people", "60", "--loci", "20", "-K", "3", "--steps", "1", "--systems"], []
+    for start in ("principal", "random", "random"):
+        main(["3", *given, "fa-vi-infinite", "--start", start])
+        found.append(capsys.readouterr().out.splitlines()[1].split("  ")[-1])
+    assert found[0] != found[1] == found[2]

@@ -5,8 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+import ibpdist as ibp
 from ibpdist.catalog.systems import build
 from ibpdist.data._base import Chunk
+from ibpdist.evaluate.counts import token_predictors
 from ibpdist.predict.tokens import TokenPredictor, predicted_laws
 from tests.benchmarks.perplexity import corpus, dispersed, main, ours, planted, problem, tokens_of, unigram
 from tests.support.model_cases import COUNTS
@@ -75,3 +77,20 @@ def test_the_command_runs(capsys):
     told = capsys.readouterr().out
     assert "counts-finite" in told
     assert "unigram" in told
+    assert "counts-gibbs" not in told
+
+
+def test_a_chain_predicts_by_the_mean_of_its_draws(capsys):
+    """Documents are split as told, and settings reach the fit."""
+    given = ["steps=24", "burn=18", "thin=2", "start=documents"]
+    sets = [part for setting in given for part in ("--set", setting)]
+    chosen = ["--methods", "counts-gibbs-finite", "--sizes", "4", "--restarts", "1"]
+    assert main(["--splits", "1", "--train", "150", *chosen, *sets]) == 0
+    shown = capsys.readouterr().out.splitlines()[0].split("  ")
+    of = problem(corpus(None), 0, size=150)
+    assert len(of.train) == 150
+    settings = {"steps": 24, "burn": 18, "thin": 2, "start": "documents"}
+    found = ibp.fit(of.train.astype(np.float32), system="counts-gibbs-finite", K=4, seed=0, **settings)
+    draws = token_predictors(found)
+    assert len(draws) == 3
+    assert shown[2] == f"{of.perplexity(predicted_laws(draws, tokens_of(of.seen))):.1f}"
