@@ -16,11 +16,11 @@ def test_systems_with_a_prior_of_words_are_swept():
 
 def test_a_line_is_the_fit_of_its_system_and_value(capsys):
     system = "counts-finite-hard"
-    assert main(["--values", "0.05", "2", "-K", "4", "--systems", system]) == 0
+    assert main(["--values", "0.05", "2", "-K", "4", "--train", "120", "--systems", system]) == 0
     shown = [line.split("  ") for line in capsys.readouterr().out.splitlines()[:2]]
     assert [line[:3] for line in shown] == [[system, "0.05", "4"], [system, "2", "4"]]
     assert all(len(line) == len(HEADER) for line in shown)
-    of = problem(corpus(None), 0)
+    of = problem(corpus(None), 0, size=120)
     law, _, _ = ours(system, {"word_shape": 2.0}, of, 4, 0)
     assert shown[1][3] == f"{of.perplexity(law):.1f}" != shown[0][3]
 
