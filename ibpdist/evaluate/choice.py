@@ -119,7 +119,7 @@ class Choice:
 
     def __str__(self) -> str:
         about = f"score of {counted(self.rows, 'held-out row')} in nats per hidden {self.unit}"
-        return "\n".join([about, *_lines(self.candidates), self.sentence])
+        return "\n".join([about, *_lines(self.candidates, self.unit), self.sentence])
 
 
 def best_of(scored: Sequence[RowScores]) -> Choice:
@@ -158,8 +158,9 @@ def _error(nats: NDArray[np.float64], cells: NDArray[np.int_]) -> float:
     return float(np.sqrt(rows / (rows - 1) * (around**2).sum()) / cells.sum())
 
 
-def _lines(candidates: Sequence[Candidate]) -> Iterator[str]:
-    """The candidates as lines of a table, words to the left and numbers to the right."""
+def _lines(candidates: Sequence[Candidate], unit: str) -> Iterator[str]:
+    """The candidates as lines of a table, words to the left and numbers to the right. Rows of counts have no
+    noise of their own, and their tokens are scored without draws."""
     head = (
         "system",
         "K",
@@ -170,15 +171,15 @@ def _lines(candidates: Sequence[Candidate]) -> Iterator[str]:
         "standard error",
         "behind the best",
     )
-    table = [head, *(_cells(one) for one in candidates)]
-    widths = [max(len(row[at]) for row in table) for at in range(len(head))]
+    shown = [name for name in head if unit == "cell" or name not in ("row noise", "Monte Carlo error")]
+    table = [dict(zip(head, cells, strict=True)) for cells in (head, *(_cells(one) for one in candidates))]
+    widths = {name: max(len(row[name]) for row in table) for name in shown}
     for row in table:
-        yield "  ".join(_padded(row, widths)).rstrip()
+        yield "  ".join(_padded(name, row[name], widths[name]) for name in shown).rstrip()
 
 
-def _padded(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    for at, (text, width) in enumerate(zip(row, widths, strict=True)):
-        yield text.ljust(width) if at in (0, 2) else text.rjust(width)
+def _padded(name: str, text: str, width: int) -> str:
+    return text.ljust(width) if name in ("system", "row noise") else text.rjust(width)
 
 
 def _cells(one: Candidate) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def test_fits_in_memory_are_scored_on_their_data(made):
     assert perplexity(ibp.evaluate(found, x, visible="fitted")) < 28
     with pytest.raises(UsageError, match="visible hides columns"):
         ibp.evaluate(found, x, visible="odd")
-    with pytest.raises(UsageError, match="saw every cell"):
+    with pytest.raises(UsageError, match="saw every token"):
         ibp.evaluate(ibp.fit(x, system="counts-dense", K=2, steps=2))
 
 
@@ -103,6 +103,10 @@ def test_features_of_new_rows_explain_their_tokens(made, tmp_path):
 def test_the_number_of_features_is_chosen_by_tokens(made):
     x, *_ = made
     choice = ibp.choose(x, K=[1, K], systems=["counts-finite"], steps=30, serial=True)
+    head = str(choice).splitlines()[1]
+    assert head.split("  ")[0] == "system"
+    assert "row noise" not in head
+    assert "Monte Carlo" not in head
     assert choice.K == K
     assert "nats per hidden token" in str(choice)
     assert choice.table.attrs["units"] == "nats per hidden token"
