@@ -12,6 +12,7 @@ HOMES: Mapping[str, str] = {
     "anchored-params": "ibpdist.inference.gibbs.anchors",
     "anchored-row-state": "ibpdist.inference.gibbs.anchors",
     "beta-bernoulli-params": "ibpdist.model.priors.beta_bernoulli",
+    "beta-process-draw": "ibpdist.model.priors._atom_draws",
     "beta-process-params": "ibpdist.model.priors.beta_process",
     "buffet-params": "ibpdist.model.priors.buffet",
     "chain": "ibpdist.inference.in_turn.sequential",

@@ -220,9 +220,12 @@ class Flight:
         return results or {}
 
     def _ready(self) -> dict[int, Future]:
-        """The tasks that have ended and may be fetched; waits a tick for them."""
+        """The tasks that have ended and may be fetched; waits a tick for them. Large results are fetched one
+        by one, before they fill the memory of their workers."""
+        one_by_one = not self._ordered and self._engine.gather < GATHER
+        when = "FIRST_COMPLETED" if one_by_one else "ALL_COMPLETED"
         try:
-            self._engine.client.sync(_wait, list(self._left.values()), timeout=TICK)
+            self._engine.client.sync(_wait, list(self._left.values()), timeout=TICK, return_when=when)
         except TimeoutError:
             failed = [future for future in self._left.values() if future.status == "error"]
             if failed:
