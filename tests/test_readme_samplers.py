@@ -33,7 +33,7 @@ def test_its_code_runs(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shared.sizes == {"row": 2, "row_": 2}
 
 
-OF_COUNTS = {"weight_shape", "tokens", "eta"}
+OF_COUNTS = {"weight_shape", "tokens", "eta", "concentration"}
 
 
 def test_the_groups_it_names_are_in_a_result(tmp_path: Path) -> None:
