@@ -143,11 +143,13 @@ def test_tasks_carry_strings_and_numbers_only(cluster, tmp_path, data, monkeypat
 def test_an_abandoned_sweep_cancels_its_tasks(cluster, tmp_path, data):
     run, job = toy_run(tmp_path / "run", toy_spec(data))
     engine = engine_on(cluster, run, job)
-    flight = Flight(engine, "tests.support.toy:slowly", [(index,) for index in range(40)])
+    items = [(index,) for index in range(40)]
+    flight = Flight(engine, "tests.support.toy:slowly", items, ordered=True)
     results = flight.results()
-    assert next(results) == 0
+    assert next(results) == (0, 0)
     results.close()
-    assert all(future.cancelled() for future in flight._futures[1:])
+    assert list(flight._left) == list(range(1, 40))
+    assert all(future.cancelled() for future in flight._left.values())
     run.close()
 
 
