@@ -238,13 +238,18 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    print_lines(HEADER, lines(parse(arguments)))
+    return 0
+
+
+def print_lines(header: Sequence[str], made: Iterator[list[str]]) -> None:
+    """The lines of a table as they come, and then the table."""
     rows = []
     with one_thread():
-        for cells in lines(parse(arguments)):
+        for cells in made:
             print("  ".join(cells), flush=True)
             rows.append(cells)
-    print(table(HEADER, rows))
-    return 0
+    print(table(header, rows))
 
 
 if __name__ == "__main__":

@@ -17,10 +17,8 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-from ibpdist.base.threads import one_thread
 from ibpdist.catalog.systems import SYSTEMS, System
 from tests.benchmarks import perplexity
-from tests.support.fit_variants import table
 
 PRIORS = {"eta", "word_shape"}
 """Settings of the prior of words."""
@@ -61,12 +59,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    rows = []
-    with one_thread():
-        for cells in lines(parse(arguments)):
-            print("  ".join(cells), flush=True)
-            rows.append(cells)
-    print(table(HEADER, rows))
+    perplexity.print_lines(HEADER, lines(parse(arguments)))
     return 0
 
 

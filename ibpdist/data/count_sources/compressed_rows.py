@@ -94,7 +94,10 @@ class CompressedRows:
         outside = (columns < 0) | (columns >= self.columns)
         with np.errstate(invalid="ignore"):
             wrong = ~(counts >= 0) | (counts != np.floor(counts)) | ~np.isfinite(counts)
-        reasons = ((outside, "there is no such column"), (wrong, "is no count: whole, at least 0"))
+        reasons = (
+            (outside, "there is no such column"),
+            (wrong, "is no count: expected a whole number of at least 0"),
+        )
         for which, reason in reasons:
             if which.any():
                 at = int(np.flatnonzero(which)[0])
